@@ -1,0 +1,38 @@
+"""tfqueue: run TF1 queue-runner input pipelines on today's TensorFlow, and prove that their twin is equal.
+
+Names are loaded on first use, so that ``import tfqueue`` imports no TensorFlow.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfqueue import errors, records, views
+    from tfqueue.equivalence import Report, assert_equivalent, compare
+    from tfqueue.pipeline import QueuePipeline, queue_runners
+
+__version__ = "0.1.0"
+
+_MODULES = ("errors", "records", "views")
+_HOMES = {
+    "QueuePipeline": "tfqueue.pipeline",
+    "Report": "tfqueue.equivalence",
+    "assert_equivalent": "tfqueue.equivalence",
+    "compare": "tfqueue.equivalence",
+    "queue_runners": "tfqueue.pipeline",
+}
+__all__ = ["QueuePipeline", "Report", "assert_equivalent", "compare", "errors", "queue_runners", "records", "views"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"tfqueue.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tfqueue' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
