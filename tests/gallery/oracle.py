@@ -1,0 +1,106 @@
+"""Runs a program as a careful TF1 user would, with plain TensorFlow and nothing of tfqueue: the gallery's oracle."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from .registry import Program
+
+_QUEUE_TYPES = {
+    "FIFOQueueV2",
+    "RandomShuffleQueueV2",
+    "PaddingFIFOQueueV2",
+    "PriorityQueueV2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run delivered, and the first error of a runner, a feeder or a step; None after a clean end."""
+
+    batches: tuple[Any, ...]
+    error: BaseException | None
+
+
+def run(program: Program, *, steps: int | None = None, timeout: float = 60.0) -> Run:
+    """Runs `program` to the end of its data (an endless one for ``program.steps`` batches).
+
+    Args:
+        program: What to run, in a graph and session of its own.
+        steps: Stop after so many batches.
+        timeout: Seconds after which the run counts as hung.
+
+    Raises:
+        TimeoutError: It hung. Its daemon threads stay behind, as nothing can end a blocked ``session.run`` safely.
+    """
+    results: list[Run] = []
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            results.append(_run(program, program.steps if steps is None and not program.finite else steps))
+        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
+            failures.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, name=f"gallery {program.name}", daemon=True).start()
+    if not done.wait(timeout):
+        raise TimeoutError(f"{program.name} did not end within {timeout} s")
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+def _run(program: Program, steps: int | None) -> Run:
+    batches: list[Any] = []
+    error: BaseException | None = None
+    with tf.Graph().as_default() as graph:
+        fetches = program.build_fn()
+        initialisers = [
+            tf.global_variables_initializer(),
+            tf.local_variables_initializer(),
+            tf.tables_initializer(),
+        ]
+        queues = [op for op in graph.get_operations() if op.type in _QUEUE_TYPES]
+        # A feeder that is blocked in an enqueue can only be woken by closing its queue.
+        close = [tf.raw_ops.QueueCloseV2(handle=q.outputs[0], cancel_pending_enqueues=True) for q in queues]
+        with tf.Session(graph=graph) as session:
+            session.run(initialisers)
+            coord = tf.train.Coordinator()
+            threads = tf.train.start_queue_runners(session, coord)
+            threads += [_start(feeder, session, coord) for feeder in program.feeders]
+            try:
+                while not coord.should_stop() and (steps is None or len(batches) < steps):
+                    step = len(batches)
+                    if program.before_step is not None:
+                        program.before_step(session, step)
+                    feed = None if program.feed is None else dict(program.feed(step))
+                    batches.append(session.run(fetches, feed_dict=feed))
+            except tf.errors.OutOfRangeError:
+                pass  # The end of the data, or a runner's failure, which join raises.
+            except Exception as caught:  # noqa: BLE001 - the caller judges it
+                error = caught
+            coord.request_stop()
+            session.run(close)
+            try:
+                coord.join(threads, stop_grace_period_secs=30)
+            except Exception as caught:  # noqa: BLE001 - the caller judges it
+                error = caught if error is None else error
+    return Run(tuple(batches), error)
+
+
+def _start(feeder: Any, session: tf.Session, coord: tf.train.Coordinator) -> threading.Thread:
+    def work() -> None:
+        # What a feeder raises after the stop (its queue was closed under it) is ignored by the coordinator.
+        with coord.stop_on_exception():
+            feeder(session, coord)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
