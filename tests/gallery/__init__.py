@@ -1,4 +1,4 @@
-"""One small TF1 input pipeline of our own for each shape that real programs have, with the records it must deliver.
+"""One small TF1 input pipeline of our own for each shape of real programs, with the records it must deliver.
 
     from tests import gallery
 

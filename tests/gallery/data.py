@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ _FRAME_TAIL = 4
 
 
 def pixels(index: int, height: int, width: int, channels: int) -> np.ndarray:
-    """An image that no other index has: uint8 [height, width, channels]; [0, 0, 0] tells the index (below 37)."""
+    """An image that no other index (below 37) has: uint8 [height, width, channels]."""
     count = height * width * channels
     return ((index * 7 + np.arange(count) * 3) % 256).astype(np.uint8).reshape(height, width, channels)
 
@@ -79,7 +80,7 @@ def sequence_example(context: dict[str, Any], lists: dict[str, Sequence[Any]]) -
 
 
 def broken(fault: Fault, index: int, values: dict[str, Any], *, key: str = "label") -> dict[str, Any]:
-    """The features of record `index`, without `key` or with a value of another type where `fault` asks for it."""
+    """The features of record `index`; without `key`, or `key` of another type, where `fault` asks for it."""
     if fault.at(MISSING_FEATURE, index):
         return {name: value for name, value in values.items() if name != key}
     if fault.at(WRONG_TYPE, index):
@@ -99,10 +100,10 @@ def raw_bytes(fault: Fault, index: int, array: np.ndarray) -> bytes:
 
 
 def shares(count: int, files: int) -> list[range]:
-    """The record numbers of each file: in order, the first files one larger where it does not come out even."""
+    """The record numbers of each file, in order; the first files get one more where it is not even."""
     size, more = divmod(count, files)
     starts = [i * size + min(i, more) for i in range(files + 1)]
-    return [range(a, b) for a, b in zip(starts, starts[1:], strict=False)]
+    return [range(a, b) for a, b in pairwise(starts)]
 
 
 def _remove(fault: Fault, part: range, path: Path) -> None:
@@ -119,7 +120,7 @@ def write_tfrecords(
     compression: str = "",
     name: str = "data",
 ) -> tuple[DataFile, ...]:
-    """Writes ``<name>-00000-of-00002.tfrecord`` and so on; knows missing-file and (uncompressed) damaged-record."""
+    """Writes ``<name>-00000-of-00002.tfrecord`` ...; knows missing-file and (uncompressed) damaged-record."""
     written = []
     for number, part in enumerate(shares(len(records), files)):
         path = folder / f"{name}-{number:05d}-of-{files:05d}.tfrecord"
@@ -195,3 +196,18 @@ def write_fixed(
 
 def paths(files: Sequence[DataFile]) -> list[str]:
     return [file.path for file in files]
+
+
+def flip_free(image: np.ndarray) -> np.ndarray:
+    """One and the same array for an image and its left-right mirror image."""
+    return min(image, image[:, ::-1], key=lambda array: array.tobytes())
+
+
+def crop_free(image: np.ndarray) -> np.ndarray:
+    """One and the same array for all crops (of one size) of an image made by `pixels`, mirrored or not.
+
+    The values of `pixels` grow by a fixed step along each axis, so the offset of a crop only adds a constant.
+    """
+    wide = image.astype(np.int64)
+    both = [((side - side[0, 0, 0]) % 256).astype(np.uint8) for side in (wide, wide[:, ::-1])]
+    return min(both, key=lambda array: array.tobytes())

@@ -1,4 +1,4 @@
-"""Runs a program as a careful TF1 user would, with plain TensorFlow and nothing of tfqueue: the gallery's oracle."""
+"""Runs a program as a careful TF1 user would, with plain TensorFlow only: the gallery's oracle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(program: Program, *, steps: int | None = None, timeout: float = 60.0) ->
         timeout: Seconds after which the run counts as hung.
 
     Raises:
-        TimeoutError: It hung. Its daemon threads stay behind, as nothing can end a blocked ``session.run`` safely.
+        TimeoutError: It hung. Its daemon threads stay behind: nothing ends a blocked ``session.run`` safely.
     """
     results: list[Run] = []
     failures: list[BaseException] = []

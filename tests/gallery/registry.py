@@ -1,9 +1,9 @@
 """What a gallery program is, and the list of all of them.
 
-A family file registers one *builder* per program with `entry`. A builder makes its data in a folder and returns a
-`Program`: TF1 code that builds the graph, and the records that this graph must deliver. Metadata that is true for
-every data set of a program (its topology, whether its order is defined, what can break) stands on the `Entry`, so
-that tests can be parametrised without making any file.
+A family file registers one *builder* per program with `entry`. A builder makes its data in a folder and
+returns a `Program`: TF1 code that builds the graph, and the records that this graph must deliver. What is true
+for every data set of a program (its topology, whether its order is defined, what can break) stands on the
+`Entry`, so that tests can be parametrised without making any file.
 """
 
 from __future__ import annotations
@@ -71,11 +71,12 @@ class DataFile:
 class Program:
     """A TF1 input pipeline on data of its own, and what it must deliver.
 
-    A *batch* is what one ``session.run(fetches)`` returns; a *record* is one example of it, in the structure of the
-    fetches without the batch axis. A SparseTensor in a record is ``{"indices", "values"}`` without the batch column.
+    A *batch* is what one ``session.run(fetches)`` returns; a *record* is one example of it, in the structure
+    of the fetches without the batch axis. A SparseTensor in a record is ``{"indices", "values"}`` without the
+    batch column.
 
     Attributes:
-        build_fn: TF1 code that, called in a fresh ``tf.Graph``, returns the tensors to fetch. May be called again.
+        build_fn: TF1 code that, called in a fresh ``tf.Graph``, returns the tensors to fetch.
         records: The records of ONE epoch, in source order, after filters.
         epochs: How often the records are delivered; None: without end.
         batch_size: Records in a full batch; None: each run delivers one record, without batch axis.
@@ -84,17 +85,17 @@ class Program:
         steps: How many batches to read from an endless program.
         in_flight: Of an endless program that is not ordered: the most records that can wait in its queues.
         files: What it reads from disk; a fault's place in them is given by `where`.
-        sources: The number of source records at which a fault can be injected (default: as many as `records`).
+        sources: The number of source records at which a fault can be injected (default: that of `records`).
         threads: The largest number of threads that run one enqueue.
-        invariant: Maps a delivered record to the part that no random op changes (equal to an entry of `records`);
-            None: the record itself.
+        invariant: Maps a delivered record to the part that no random op changes (which equals an entry of
+            `records`); None: the record itself.
         unbatch: Splits one batch into records, where slicing axis 0 does not do (padding to be cut off).
         independent_columns: Only the values of each component are promised, not that they belong together.
         feed: The ``feed_dict`` of step i, by tensor name.
         before_step: ``before_step(session, i)`` has to be called on the main thread before step i.
         feeders: Functions ``(session, coord)``, each to be run by a Python thread of its own.
-        hand_written_twin: Called eagerly, returns the `tf.data.Dataset` that delivers the same batches (the same
-            order where `ordered`).
+        hand_written_twin: Called eagerly, returns the `tf.data.Dataset` that delivers the same batches (in the
+            same order where `ordered`).
         twin_note: Where the twin is not bit-equal in an ordered program: why.
     """
 
@@ -271,7 +272,7 @@ def entry(
     random_ops: bool = False,
     style: str | None = None,
 ) -> Callable[[Callable[..., Program]], Callable[..., Program]]:
-    """Registers a builder ``(folder, *, epochs=1, fault=NO_FAULT) -> Program``; see `Entry` for the options."""
+    """Registers a builder ``(folder, *, epochs=1, fault=NO_FAULT) -> Program``; options: see `Entry`."""
 
     def register(builder: Callable[..., Program]) -> Callable[..., Program]:
         if name in _ENTRIES:
