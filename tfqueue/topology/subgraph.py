@@ -226,6 +226,9 @@ def constant_int(tensor: Any) -> int | None:
 
 def constant_values(tensor: Any) -> tuple[Any, ...] | None:
     """The values of a constant, flattened, strings as text; None when it is no constant."""
+    while tensor.op.type == "Reshape":
+        # Not folded by TensorFlow's own function; the flattened values are the same.
+        tensor = tensor.op.inputs[0]
     value = constant(tensor)
     if value is None:
         return None
