@@ -1,0 +1,213 @@
+"""show_pair: the difference that is there, where it is, and nothing else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from matplotlib.figure import Figure
+
+from tests.views import pictures
+from tfqueue import errors, views
+from tfqueue.views.diff import absolute_difference, difference_pixels, image_difference
+
+
+def order(figure: Figure) -> list[int]:
+    """The numbers of the records in the order in which they are shown."""
+    names = [str(axes.get_label()) for axes in figure.axes]
+    return [int(name.split("#")[1]) for name in names if name.startswith("reference #")]
+
+
+def test_three_pictures_a_record():
+    reference = pictures.tiles(2)
+    candidate = reference.copy()
+    candidate[0, 3:5, 7:9] = 0
+    figure = views.show_pair((reference, np.arange(2)), (candidate, np.arange(2)))
+    assert [str(axes.get_label()) for axes in figure.axes[:6]] == [
+        "reference #0",
+        "candidate #0",
+        "difference #0",
+        "reference #1",
+        "candidate #1",
+        "difference #1",
+    ]
+    np.testing.assert_allclose(pictures.drawn_image(figure, 0, 32, 32), reference[0], atol=1)
+    np.testing.assert_allclose(pictures.drawn_image(figure, 1, 32, 32), candidate[0], atol=1)
+    changed = (pictures.drawn_image(figure, 2, 32, 32) != 255).any(axis=-1)
+    np.testing.assert_array_equal(changed, (reference[0] != candidate[0]).any(axis=-1))
+    assert (pictures.drawn_image(figure, 5, 32, 32) == 255).all()
+
+
+def test_words_give_max_and_mean():
+    reference = np.zeros((1, 4, 4, 1), np.uint8)
+    candidate = reference.copy()
+    candidate[0, 0, 0] = 8
+    shown = pictures.words(views.show_pair(reference, candidate))
+    assert shown[0] == "The image differs"
+    assert "max 8, mean 0.5" in shown
+
+
+def test_equal_batches_are_said_to_be_equal():
+    tiles = pictures.tiles(3)
+    figure = views.show_pair({"image": tiles}, {"image": tiles.copy()})
+    assert pictures.words(figure)[0] == "All 3 images are equal"
+    assert pictures.words(figure).count("equal") == 3
+
+
+def test_worst_records_first():
+    reference = pictures.tiles(6).astype(np.int32)
+    candidate = reference.copy()
+    candidate[4] += 3
+    candidate[2] += 50
+    candidate[5, 0, 0, 0] += 1
+    figure = views.show_pair(reference, candidate, n=4)
+    assert order(figure) == [2, 4, 5, 0]
+    assert pictures.words(figure)[0] == "3 of 6 images differ; 4 shown"
+    assert (
+        pictures.words(views.show_pair(reference, candidate, n=2))[0]
+        == "3 of 6 images differ; the worst 2 shown"
+    )
+
+
+def test_another_label_counts_as_worse_than_another_pixel():
+    tiles = pictures.tiles(3)
+    changed = tiles.copy()
+    changed[1] = 255 - changed[1]
+    figure = views.show_pair((tiles, np.array([4, 5, 6])), (changed, np.array([4, 5, 9])))
+    assert order(figure) == [2, 1, 0]
+    assert pictures.words(figure)[0] == "1 of 3 images differ, 1 label differs"
+    alarmed = [text.get_text() for text in figure.texts if text.get_color() == "#b3261e"]
+    assert alarmed == ["9"]
+
+
+def test_swapped_channels_are_seen():
+    tiles = pictures.tiles(1)
+    figure = views.show_pair(tiles, tiles[..., ::-1])
+    grey = tiles[0, ..., 0] == tiles[0, ..., 2]
+    changed = (pictures.drawn_image(figure, 2, 32, 32) != 255).any(axis=-1)
+    # A difference of one grey level in a hundred is still told from white.
+    np.testing.assert_array_equal(changed, ~grey)
+
+
+def test_unequal_sizes_shapes_types_and_structures_are_said():
+    reference = {"image": pictures.tiles(4), "label": np.arange(4)}
+    candidate = {"image": pictures.tiles(3)[:, :30].astype(np.float32) / 255, "extra": np.arange(3)}
+    figure = views.show_pair(reference, candidate)
+    said = " ".join(pictures.words(figure))
+    assert "Reference images are uint8 32×32×3, candidate images are float32 30×32×3." in said
+    assert "Reference holds 4 records, candidate 3: the first 3 of each are compared." in said
+    assert "only in the reference: label; only in the candidate: extra" in said
+    assert "Range assumed: reference 0..255, candidate 0..1; both drawn as the reference." in said
+    assert "shape 32×32×3 became 30×32×3" in said
+
+
+def test_the_other_side_may_be_built_otherwise():
+    tiles = pictures.tiles(2)
+    figure = views.show_pair((tiles, np.arange(2)), {"image": tiles, "label": np.arange(2)})
+    assert pictures.words(figure)[0] == "All 2 images are equal"
+
+
+def test_a_scale_error_is_seen_as_such():
+    tiles = pictures.tiles(2)
+    figure = views.show_pair(tiles.astype(np.float32), tiles.astype(np.float32) / 255)
+    assert pictures.drawn_image(figure, 1, 32, 32).max() <= 1
+    assert order(figure) == sorted((0, 1), key=lambda number: -tiles[number].mean())
+
+
+def test_not_finite_on_one_side_only():
+    reference = np.full((2, 4, 4, 3), 0.5, np.float32)
+    candidate = reference.copy()
+    reference[1, 0] = candidate[1, 0] = np.nan
+    candidate[1, 2, :, 0] = np.inf
+    figure = views.show_pair(reference, candidate)
+    assert order(figure) == [1, 0]
+    assert "4 NaN or infinite on one side" in pictures.words(figure)
+    drawn = pictures.drawn_image(figure, 2, 4, 4)
+    assert (drawn[2] == (255, 0, 200)).all()
+    assert (drawn[[0, 1, 3]] == 255).all()
+
+
+def test_the_scale_is_common_when_given():
+    reference = np.zeros((2, 4, 4, 1), np.uint8)
+    candidate = np.stack([np.full((4, 4, 1), 10, np.uint8), np.full((4, 4, 1), 200, np.uint8)])
+    own = views.show_pair(reference, candidate)
+    assert (pictures.drawn_image(own, 2, 4, 4) == 0).all()
+    assert (pictures.drawn_image(own, 5, 4, 4) == 0).all()
+    common = views.show_pair(reference, candidate, scale=200)
+    assert (pictures.drawn_image(common, 2, 4, 4) == 0).all()
+    assert (pictures.drawn_image(common, 5, 4, 4) > 200).any()
+
+
+def test_a_single_changed_pixel_of_a_large_image_is_still_seen():
+    reference = np.zeros((1, 3000, 3000, 1), np.uint8)
+    candidate = reference.copy()
+    candidate[0, 1234, 2345] = 255
+    figure = views.show_pair(reference, candidate)
+    drawn = pictures.rendered(figure)
+    box = figure.axes[2].get_window_extent()
+    inside = drawn[
+        int(drawn.shape[0] - box.y1) + 2 : int(drawn.shape[0] - box.y0) - 2, int(box.x0) + 2 : int(box.x1) - 2
+    ]
+    row, column = np.unravel_index(inside.min(axis=-1).argmin(), inside.shape[:2])
+    assert inside.min() < 200
+    assert row / inside.shape[0] == pytest.approx(1234 / 3000, abs=0.02)
+    assert column / inside.shape[1] == pytest.approx(2345 / 3000, abs=0.02)
+
+
+numbers = hnp.arrays(
+    st.sampled_from([np.uint8, np.int8, np.uint16, np.int32, np.float32, np.float64, np.bool_]),
+    (3, 2, 1),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(numbers, numbers)
+def test_difference_agrees_with_python_numbers(reference, candidate):
+    change = absolute_difference(reference, candidate)
+    for place in np.ndindex(reference.shape):
+        one, other = float(reference[place]), float(candidate[place])
+        if math.isfinite(one) and math.isfinite(other):
+            expected = abs(one - other)
+        else:
+            expected = 0.0 if one == other or (math.isnan(one) and math.isnan(other)) else math.inf
+        assert change[place] == pytest.approx(expected, rel=1e-6, abs=0)
+    found = image_difference(0, reference, candidate)
+    assert found.differs == bool(change.any())
+    if found.differs:
+        pixels = difference_pixels(reference, candidate, found.largest)
+        assert ((pixels != 255).any(axis=-1) <= change.max(axis=-1).astype(bool)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 0}, "n=0"),
+        ({"scale": 0}, "scale=0"),
+        ({"labels": "grade"}, "labels='grade': no such feature"),
+        ({"image": "photo"}, "image='photo': no such feature"),
+    ],
+)
+def test_bad_options(options, message):
+    batch = {"image": pictures.tiles(3), "label": np.arange(3)}
+    with pytest.raises(errors.InvalidArgument, match=message):
+        views.show_pair(batch, batch, **options)
+
+
+def test_a_side_without_image_or_without_record():
+    tiles = pictures.tiles(2)
+    with pytest.raises(errors.InvalidImage, match=r"candidate: no image found.*x: float64\[2, 5\]"):
+        views.show_pair({"x": tiles}, {"x": np.zeros((2, 5))})
+    with pytest.raises(errors.InvalidArgument, match="reference: the batch is empty"):
+        views.show_pair({"x": tiles[:0]}, {"x": tiles})
+
+
+def test_writes_a_png(tmp_path):
+    path = tmp_path / "pair.png"
+    views.show_pair(pictures.tiles(2), pictures.tiles(2), path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(errors.InvalidArgument, match="does not exist"):
+        views.show_pair(pictures.tiles(2), pictures.tiles(2), tmp_path / "no" / "pair.png")

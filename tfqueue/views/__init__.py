@@ -1,0 +1,23 @@
+"""Batches and pairs of batches as matplotlib Figures, made without touching pyplot or rcParams."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfqueue.views.diff import show_pair
+    from tfqueue.views.grid import show_batch
+
+_HOMES = {"show_batch": "tfqueue.views.grid", "show_pair": "tfqueue.views.diff"}
+__all__ = ["show_batch", "show_pair"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tfqueue.views' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
