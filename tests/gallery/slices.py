@@ -43,3 +43,314 @@ def slices_read_file(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_
         files=files,
         hand_written_twin=twin,
     )
+
+
+@entry(
+    "T4-slices-shuffle",
+    topology="T4",
+    variants=("random image ops with op seeds", "the same random op on both images"),
+    order_note="shuffled by the producer and by shuffle_batch",
+    random_ops=True,
+    stages=(MISSING_FILE, NOT_AN_IMAGE),
+    style="semantic segmentation: image and mask paths, the same random crop and flip on both",
+)
+def slices_shuffle(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    images = [pixels(i, 8, 8, 3) for i in range(COUNT)]
+    masks = [pixels(i, 8, 8, 1) for i in range(COUNT)]
+    files = write_each(
+        folder, [image_bytes(fault, i, png(v)) for i, v in enumerate(images)], suffix=".png", fault=fault
+    )
+    mask_files = write_each(folder, [png(v) for v in masks], suffix=".png", name="mask")
+
+    def build_fn():
+        image_list, mask_list = tf.train.slice_input_producer(
+            [paths(files), paths(mask_files)], num_epochs=epochs, shuffle=True, seed=9
+        )
+        image = tf.image.decode_png(tf.read_file(image_list), channels=3)
+        mask = tf.image.decode_png(tf.read_file(mask_list), channels=1)
+        both = tf.concat([image, mask], axis=2)
+        both = tf.random_crop(both, [5, 5, 4], seed=9)
+        both = tf.image.random_flip_left_right(both, seed=9)
+        both.set_shape([5, 5, 4])
+        return tf.train.shuffle_batch(
+            [both[:, :, :3], both[:, :, 3:]], 4, capacity=12, min_after_dequeue=4, num_threads=2, seed=9
+        )
+
+    def identity(record):
+        # By the steps of `pixels`, channel 0 of the image minus 3 times the mask is one number in the whole
+        # picture, another one for each index: it stays so only if both were cut and mirrored alike.
+        image, mask = (value.astype(np.int64) for value in record)
+        return np.unique((image[:, :, 0] - 3 * mask[:, :, 0]) % 256), image.shape, mask.shape
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple(identity((a[:5, :5], b[:5, :5])) for a, b in zip(images, masks, strict=True)),
+        epochs=epochs,
+        batch_size=4,
+        in_flight=2 * COUNT + 12,
+        files=files,
+        threads=2,
+        invariant=identity,
+    )
+
+
+def _in_memory(count: int) -> tuple[np.ndarray, np.ndarray, tuple]:
+    images = np.stack([pixels(i, 3, 3, 1) for i in range(count)]).astype(np.float32) * np.float32(0.5)
+    labels = np.arange(count, dtype=np.int64) % 10
+    return images, labels, tuple(zip(images, labels, strict=True))
+
+
+@entry("T5-array-constants", topology="T5", ordered=True)
+def array_constants(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    images, labels, records = _in_memory(COUNT)
+
+    def build_fn():
+        image, label = tf.train.slice_input_producer([images, labels], num_epochs=epochs, shuffle=False)
+        return tf.train.batch([image, label], batch_size=4, allow_smaller_final_batch=True)
+
+    return Program(
+        build_fn=build_fn,
+        records=records,
+        epochs=epochs,
+        batch_size=4,
+        keep_remainder=True,
+        hand_written_twin=lambda: (
+            tf2.data.Dataset.from_tensor_slices((images, labels)).repeat(epochs).batch(4)
+        ),
+    )
+
+
+@entry(
+    "T5-array-constants-shuffle", topology="T5", order_note="shuffled by the producer and by shuffle_batch"
+)
+def array_constants_shuffle(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    images, labels, records = _in_memory(25)
+
+    def build_fn():
+        data_queues = tf.train.slice_input_producer([images, labels], num_epochs=epochs, shuffle=True, seed=1)
+        return tf.train.shuffle_batch(
+            data_queues,
+            num_threads=8,
+            batch_size=6,
+            capacity=24,
+            min_after_dequeue=12,
+            allow_smaller_final_batch=False,
+            seed=1,
+        )
+
+    def twin():
+        dataset = tf2.data.Dataset.from_tensor_slices((images, labels)).shuffle(25, seed=1).repeat(epochs)
+        return dataset.shuffle(12, seed=1).batch(6, drop_remainder=True)
+
+    # The producer's queue holds an index, dequeued once by each run of the enqueue: an image and its label stay
+    # together whatever the number of threads.
+    return Program(
+        build_fn=build_fn,
+        records=records,
+        epochs=epochs,
+        batch_size=6,
+        in_flight=2 * 25 + 40,
+        threads=8,
+        hand_written_twin=twin,
+    )
+
+
+@entry(
+    "T5-array-variable",
+    topology="T5",
+    variants=("source data in a Variable initialised later",),
+    ordered=True,
+)
+def array_variable(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    images, labels, records = _in_memory(COUNT)
+
+    def build_fn():
+        # The values are far too many for the graph in a real program, so they are given to the initialiser.
+        images_initial = tf.placeholder_with_default(images, shape=images.shape)
+        input_images = tf.Variable(
+            images_initial, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES]
+        )
+        input_labels = tf.Variable(labels, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
+        image, label = tf.train.slice_input_producer(
+            [input_images, input_labels], num_epochs=epochs, shuffle=False
+        )
+        return tf.train.batch([image, label], batch_size=5)
+
+    return Program(
+        build_fn=build_fn,
+        records=records,
+        epochs=epochs,
+        batch_size=5,
+        hand_written_twin=lambda: (
+            tf2.data.Dataset.from_tensor_slices((images, labels)).repeat(epochs).batch(5, drop_remainder=True)
+        ),
+    )
+
+
+@entry(
+    "T18-ptb-producer", topology="T18", ordered=True, style="ptb_producer: index -> slices of a token matrix"
+)
+def ptb_producer(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    batch_size, num_steps = 3, 4
+    raw_data = (np.arange(64) * 5) % 41
+    batch_len = len(raw_data) // batch_size
+    data = raw_data[: batch_size * batch_len].reshape(batch_size, batch_len).astype(np.int32)
+    epoch_size = (batch_len - 1) // num_steps
+
+    def build_fn():
+        with tf.name_scope("PTBProducer"):
+            tensor = tf.convert_to_tensor(raw_data, name="raw_data", dtype=tf.int32)
+            tensor = tf.reshape(tensor[: batch_size * batch_len], [batch_size, batch_len])
+            with tf.control_dependencies([tf.assert_positive(epoch_size, message="decrease batch_size")]):
+                size = tf.identity(epoch_size, name="epoch_size")
+            i = tf.train.range_input_producer(size, num_epochs=epochs, shuffle=False).dequeue()
+            x = tf.strided_slice(tensor, [0, i * num_steps], [batch_size, (i + 1) * num_steps])
+            x.set_shape([batch_size, num_steps])
+            y = tf.strided_slice(tensor, [0, i * num_steps + 1], [batch_size, (i + 1) * num_steps + 1])
+            y.set_shape([batch_size, num_steps])
+            return x, y
+
+    def window(i, shift):
+        return data[:, i * num_steps + shift : (i + 1) * num_steps + shift]
+
+    def twin():
+        dataset = tf2.data.Dataset.range(epoch_size).repeat(epochs)
+        tensor = tf2.constant(data)
+
+        def both(i):
+            start = tf2.cast(i, tf2.int32) * num_steps
+            return tensor[:, start : start + num_steps], tensor[:, start + 1 : start + num_steps + 1]
+
+        return dataset.map(both)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple((window(i, 0), window(i, 1)) for i in range(epoch_size)),
+        epochs=epochs,
+        hand_written_twin=twin,
+    )
+
+
+@entry("T18-range-batch", topology="T18", order_note="the range is shuffled, with a seed")
+def range_batch(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    images, _, _ = _in_memory(COUNT)
+
+    def build_fn():
+        index = tf.train.range_input_producer(
+            COUNT, num_epochs=epochs, shuffle=True, seed=4, capacity=8
+        ).dequeue()
+        return tf.train.batch([index, tf.gather(tf.constant(images), index)], batch_size=4)
+
+    def twin():
+        dataset = tf2.data.Dataset.range(COUNT, output_type=tf2.int32).shuffle(COUNT, seed=4).repeat(epochs)
+        return dataset.map(lambda i: (i, tf2.gather(images, i))).batch(4, drop_remainder=True)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple((np.int32(i), image) for i, image in enumerate(images)),
+        epochs=epochs,
+        batch_size=4,
+        in_flight=2 * COUNT + 40,
+        hand_written_twin=twin,
+    )
+
+
+@entry("T18-input-producer", topology=("T18", "T22"), ordered=True)
+def input_producer(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    rows = (np.arange(21) ** 2).astype(np.float32).reshape(7, 3)
+
+    def build_fn():
+        queue = tf.train.input_producer(rows, element_shape=[3], num_epochs=epochs, shuffle=False, capacity=5)
+        return queue.dequeue_many(2)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple(rows),
+        epochs=epochs,
+        batch_size=2,
+        hand_written_twin=lambda: (
+            tf2.data.Dataset.from_tensor_slices(rows).repeat(epochs).batch(2, drop_remainder=True)
+        ),
+    )
+
+
+def _zipped(count: int) -> tuple[list[bytes], np.ndarray]:
+    return [b"image%02d" % i for i in range(count)], np.arange(count, dtype=np.int32)
+
+
+@entry("T21-two-producers", topology="T21", variants=("implicit zip",), ordered=True)
+def two_producers(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    names, numbers = _zipped(COUNT)
+
+    def build_fn():
+        (name,) = tf.train.slice_input_producer([names], num_epochs=epochs, shuffle=False)
+        (number,) = tf.train.slice_input_producer([numbers], num_epochs=epochs, shuffle=False)
+        return tf.train.batch([name, number], batch_size=4)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple(zip(names, numbers, strict=True)),
+        epochs=epochs,
+        batch_size=4,
+        hand_written_twin=lambda: tf2.data.Dataset.zip(
+            (
+                tf2.data.Dataset.from_tensor_slices(names).repeat(epochs),
+                tf2.data.Dataset.from_tensor_slices(numbers).repeat(epochs),
+            )
+        ).batch(4, drop_remainder=True),
+    )
+
+
+@entry(
+    "T21-two-producers-threads",
+    topology="T21",
+    variants=("implicit zip", "two producers dequeued by one enqueue, several threads: mispairs"),
+    order_note="eight threads each dequeue twice, so a name can meet another name's number",
+)
+def two_producers_threads(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    names, numbers = _zipped(48)
+
+    def build_fn():
+        name = tf.train.slice_input_producer([names], num_epochs=epochs, shuffle=False)[0]
+        number = tf.train.slice_input_producer([numbers], num_epochs=epochs, shuffle=False)[0]
+        return tf.train.batch([name, number], batch_size=4, num_threads=8, capacity=32)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple(zip(names, numbers, strict=True)),
+        epochs=epochs,
+        batch_size=4,
+        in_flight=64,
+        threads=8,
+        independent_columns=True,
+    )
+
+
+@entry(
+    "T21-same-seed-shuffles",
+    topology="T21",
+    variants=("implicit zip", "two equal shuffles"),
+    order_note="both producers shuffle with one seed, so pairs stay together; the seed gives the order",
+    style="SfMLearner: jpg and csv names in two producers of the same seed, zipped by one batch",
+)
+def same_seed_shuffles(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    names, numbers = _zipped(COUNT)
+
+    def build_fn():
+        seed = 8964
+        name_queue = tf.train.string_input_producer(names, num_epochs=epochs, seed=seed, shuffle=True)
+        number_queue = tf.train.input_producer(numbers, num_epochs=epochs, seed=seed, shuffle=True)
+        return tf.train.batch([name_queue.dequeue(), number_queue.dequeue()], batch_size=3)
+
+    def twin():
+        dataset = tf2.data.Dataset.from_tensor_slices((names, numbers))
+        return dataset.shuffle(COUNT, seed=8964).repeat(epochs).batch(3, drop_remainder=True)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple(zip(names, numbers, strict=True)),
+        epochs=epochs,
+        batch_size=3,
+        in_flight=2 * COUNT + 40,
+        hand_written_twin=twin,
+    )

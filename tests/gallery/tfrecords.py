@@ -325,8 +325,8 @@ def tfrecord_jpeg_divided(folder: Path, *, epochs: int | None = 1, fault: Fault 
         _, value = tf.TFRecordReader().read(filename_queue)
         return tf.train.batch(list(scale(value)), batch_size=4)
 
-    # A session's graph optimiser turns x / c into x * (1 / c), eager execution and Dataset.map do not: the last
-    # bit of the same line differs between them, so this entry promises two decimals of the grey level.
+    # A session's graph optimiser turns x / c into x * (1 / c), eager execution and Dataset.map do not: the
+    # last bit of the same line differs between them, so this entry promises two decimals of the grey level.
     return Program(
         build_fn=build_fn,
         records=tuple(
