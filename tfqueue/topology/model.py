@@ -388,6 +388,7 @@ class Transform:
         inputs: The names of the read and dequeue ops that the stage takes its data from, in graph order.
         outputs: The tensors that leave the stage.
         ops: All its ops in graph order, without the inputs.
+        op_types: The type of each of them.
         stateful: Those that keep or change a state (random ops, py_func, variables ...).
         random: The random ops.
         python: The py_func ops.
@@ -405,6 +406,7 @@ class Transform:
     inputs: tuple[str, ...]
     outputs: tuple[TensorInfo, ...]
     ops: tuple[str, ...]
+    op_types: tuple[str, ...] = ()
     stateful: tuple[str, ...] = ()
     random: tuple[str, ...] = ()
     python: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from tfqueue.topology.subgraph import (
     text,
 )
 
-_PASS_THROUGH = frozenset({"Identity", "Snapshot", "StopGradient", "EnsureShape", "Reshape", "Cast"})
+_PASS_THROUGH = frozenset({"Identity", "Snapshot", "StopGradient", "EnsureShape"})
 _VARIABLE_TYPES = frozenset({"VarHandleOp", "VariableV2", "Variable", "TemporaryVariable"})
 _COUNTER_TYPES = frozenset({"CountUpTo", "ResourceCountUpTo"})
 _GATHER_TYPES = frozenset({"Gather", "GatherV2", "ResourceGather"})
@@ -65,7 +65,7 @@ def _origin(tensor: Any) -> tuple[Any, Any | None]:
         op = tensor.op
         if op.type == "RandomShuffle":
             shuffle = op
-        elif op.type not in _PASS_THROUGH or constant(tensor) is not None:
+        elif op.type not in _PASS_THROUGH:
             return tensor, shuffle
         tensor = op.inputs[0]
 

@@ -319,6 +319,7 @@ class _Tracer:
             inputs=tuple(op.name for op in (*inputs, *inside)),
             outputs=outputs,
             ops=tuple(types),
+            op_types=tuple(types.values()),
             stateful=tuple(op.name for op in ops if op.op_def is not None and op.op_def.is_stateful),
             random=tuple(op.name for op in ops if any(word in op.type for word in _RANDOM_WORDS)),
             python=named(_PYTHON_TYPES),
