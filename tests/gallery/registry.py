@@ -21,8 +21,8 @@ class Stage:
 
     Attributes:
         name: What breaks, such as ``"missing-file"``.
-        error: A regular expression for the class name of what TensorFlow's runner raises; empty where TensorFlow
-            says nothing and delivers fewer records.
+        error: A regular expression for the class name of what the runner raises; empty where TensorFlow says
+            nothing and delivers fewer records.
         match: A regular expression that the exception's text matches.
     """
 
@@ -53,6 +53,10 @@ NO_FAULT = Fault()
 MISSING_FILE = Stage("missing-file", "NotFoundError", "No such file or directory")
 DAMAGED_RECORD = Stage("damaged-record", "DataLossError", "corrupted record at")
 MISSING_FEATURE = Stage("missing-feature", "InvalidArgumentError", "is required but could not be found")
+# The sequence parser's words for a context feature that is not there.
+MISSING_CONTEXT = Stage(
+    "missing-feature", "InvalidArgumentError", "Inconsistent max number of elements for feature .* found 0"
+)
 WRONG_TYPE = Stage("wrong-type", "InvalidArgumentError", "Data types don't match")
 WRONG_LENGTH = Stage("wrong-length", "InvalidArgumentError", "Input to reshape is a tensor with")
 NOT_AN_IMAGE = Stage("not-an-image", "InvalidArgumentError", "(?i)image|png|jpeg")

@@ -142,8 +142,8 @@ def array_constants_shuffle(folder: Path, *, epochs: int | None = 1, fault: Faul
         dataset = tf2.data.Dataset.from_tensor_slices((images, labels)).shuffle(25, seed=1).repeat(epochs)
         return dataset.shuffle(12, seed=1).batch(6, drop_remainder=True)
 
-    # The producer's queue holds an index, dequeued once by each run of the enqueue: an image and its label stay
-    # together whatever the number of threads.
+    # The producer's queue holds an index, dequeued once by each run of the enqueue: an image and its label
+    # stay together whatever the number of threads.
     return Program(
         build_fn=build_fn,
         records=records,
