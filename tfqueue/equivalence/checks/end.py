@@ -1,0 +1,46 @@
+"""Do both sides end in the same way?"""
+
+from __future__ import annotations
+
+from tfqueue.equivalence.evidence import Evidence, number
+from tfqueue.equivalence.observe import Observation
+from tfqueue.equivalence.report import DIFFERENT, NOT_CHECKED, SAME, CheckResult
+
+_WORDS = 300
+
+
+def check_end(evidence: Evidence) -> CheckResult:
+    """A clean end, or the same error, at both sides."""
+    left, right = evidence.reference, evidence.candidate
+    figures = {"reference": left.ended, "candidate": right.ended}
+    if left.ended == right.ended == "clean":
+        return CheckResult("end", SAME, "both end cleanly", evidence=figures)
+    if "not read" in (left.ended, right.ended):
+        return CheckResult(
+            "end", NOT_CHECKED, "the sides have no feature in common, so they were not read", evidence=figures
+        )
+    if left.ended == right.ended == "cut":
+        return CheckResult("end", NOT_CHECKED, "both were cut at max_records", counts=False, evidence=figures)
+    if left.error is not None and right.error is not None:
+        same = type(left.error) is type(right.error)
+        words = f"both fail with {type(left.error).__name__}" if same else f"{_how(left)}; {_how(right)}"
+        return CheckResult("end", SAME if same else DIFFERENT, words, evidence=figures)
+    if "cut" in (left.ended, right.ended) and left.error is None and right.error is None:
+        ending = left if right.ended == "cut" else right
+        if ending.count == max(left.count, right.count):
+            return CheckResult(
+                "end", SAME, f"the {ending.side.role} ends where the other was cut", evidence=figures
+            )
+    return CheckResult("end", DIFFERENT, f"{_how(left)}; {_how(right)}", evidence=figures)
+
+
+def _how(side: Observation) -> str:
+    done = f"{number(side.batches, 'batch')} ({number(side.count, 'record')})"
+    if side.error is not None:
+        text = " ".join(str(side.error).split())
+        return f"the {side.side.role} failed after {done}: {type(side.error).__name__}: {text[:_WORDS]}"
+    if side.ended == "going on":
+        return f"the {side.side.role} was still delivering after {done}, when it was left"
+    if side.ended == "cut":
+        return f"the {side.side.role} was cut at max_records, after {done}"
+    return f"the {side.side.role} ended cleanly after {done}"

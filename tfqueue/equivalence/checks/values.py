@@ -1,0 +1,62 @@
+"""By how much do the values of paired records differ, feature by feature?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfqueue.equivalence.align import ValueStats
+from tfqueue.equivalence.evidence import Evidence, number
+from tfqueue.equivalence.report import DIFFERENT, NOT_CHECKED, SAME, CheckResult
+
+
+def check_values(evidence: Evidence) -> CheckResult:
+    """The values of records that stand at the same place of both streams, and NaN wherever it stands."""
+    aligned = evidence.aligned
+    if aligned is None or not aligned.compared:
+        return CheckResult("values", NOT_CHECKED, "no pair of records to compare")
+    if not evidence.options.equal_nan:
+        holders = [view for view in evidence.reference.views if view.nan_records]
+        if holders:
+            view = holders[0]
+            where = evidence.reference.locate(view.first_nan or 0)
+            words = (
+                f"{view.name} is NaN in {number(view.nan_records, 'record')} of the reference (first: "
+                f"{where}), and NaN equals nothing"
+            )
+            return CheckResult(
+                "values",
+                DIFFERENT,
+                words,
+                hint="equal_nan=True takes NaN for equal to NaN",
+                evidence={v.name: {"nan_records": v.nan_records} for v in holders},
+            )
+    if evidence.same_records:
+        return CheckResult("values", SAME, "equal bit for bit (-0.0 taken for 0.0)")
+    if not aligned.active:
+        return CheckResult(
+            "values",
+            NOT_CHECKED,
+            "the records at the same place of both streams are different records, so no values can be paired",
+        )
+    drifted = [stats for stats in aligned.stats if stats.records]
+    figures: dict[str, Any] = {stats.feature: stats.described() for stats in drifted}
+    beyond = [stats for stats in drifted if stats.beyond or stats.incomparable]
+    if not beyond:
+        words = "; ".join(_words(stats) for stats in drifted) or "equal where both sides have a record"
+        return CheckResult("values", SAME, words, evidence=figures)
+    return CheckResult("values", DIFFERENT, "; ".join(_words(stats) for stats in beyond), evidence=figures)
+
+
+def _words(stats: ValueStats) -> str:
+    if not stats.elements:
+        return f"{stats.feature}: other shape in {number(stats.incomparable, 'record')}"
+    share = stats.differing / stats.elements
+    words = (
+        f"{stats.feature}: {number(stats.records, 'record')}, {stats.differing:,} of their "
+        f"{stats.elements:,} values ({share:.2%})"
+    )
+    if stats.worst is not None and isinstance(stats.worst[2], (int, float)):
+        words += f", at most {stats.max_abs:.6g}, on average {stats.sum_abs / max(stats.differing, 1):.6g}"
+        if stats.max_ulp:
+            words += f", {stats.max_ulp:,} ULP"
+    return words

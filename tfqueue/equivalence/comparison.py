@@ -1,0 +1,304 @@
+"""Compares two streams of batches: one pass over both, side by side, then the checks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tfqueue.equivalence.align import Aligned
+from tfqueue.equivalence.checks import run_checks
+from tfqueue.equivalence.differences import samples_of
+from tfqueue.equivalence.evidence import BatchShapes, Evidence
+from tfqueue.equivalence.leaves import STRING, Leaf
+from tfqueue.equivalence.observe import Chunk, Observation
+from tfqueue.equivalence.options import Options, Tolerance, checked
+from tfqueue.equivalence.pairing import Pairing, layouts, pair_features
+from tfqueue.equivalence.report import DIFFERENT, EQUIVALENT, SAME, UNDECIDED, CheckResult, Report
+from tfqueue.equivalence.streams import Run, Side, side_of
+from tfqueue.errors import InvalidArgument, InvalidStream, NotEquivalent, PipelineError
+
+# How far one side is followed after the other has ended: far enough to tell "a pass more" from "never ends".
+_BEYOND = 10_000
+
+
+def compare(
+    reference: Any,
+    candidate: Any,
+    *,
+    order: str = "auto",
+    key: str | Callable[[Mapping[str, Any]], Any] | None = None,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    tolerances: Mapping[str, Tolerance | float] | None = None,
+    equal_nan: bool = False,
+    max_records: int | None = None,
+    samples: int = 5,
+) -> Report:
+    """Compare two streams of batches.
+
+    A side is a build function (as the reference: it is run in a graph of its own), a `QueuePipeline` that is
+    not entered, a `tf.data.Dataset`, a zero-argument function that returns a Dataset or an iterable (as the
+    candidate: it is called eagerly, outside of any graph), or an iterable of batches. A batch is an array or
+    a tensor, or a nested tuple, named tuple, list or dict of them; axis 0 counts the records. Where the
+    features of a batch have no axis in common, each batch is one record.
+
+    Both sides are read side by side, once. Of each record 8 bytes are remembered on each side.
+
+    Args:
+        reference: The side that is right by definition.
+        candidate: The side that should deliver the same.
+        order: ``"strict"``: the records must come in the same order. ``"any"``: their order does not matter.
+            ``"auto"``: it matters where the reference defines it, that is if its graph shuffles nothing and
+            fills each queue from one thread; where nothing is known (an iterable), if the sides agree in most
+            of it.
+        key: The feature, or a function of a record (a dict of arrays by feature), that names a record, to
+            pair records whose values differ.
+        rtol: Relative tolerance of numbers: ``|candidate - reference| <= atol + rtol * |reference|``.
+        atol: Absolute tolerance of numbers.
+        tolerances: (rtol, atol), or atol alone, of single features by name, in place of ``rtol`` and
+            ``atol``.
+        equal_nan: Whether NaN equals NaN.
+        max_records: Compare this many records of each side only; needed where both sides never end.
+        samples: How many differing records the report shows with their values.
+
+    Returns:
+        The report. `Report.equivalent` is True if nothing that counts differs.
+
+    Raises:
+        InvalidArgument: An option that cannot be meant, or sides that never end without ``max_records``.
+        InvalidStream: A side that is no stream of batches.
+        InvalidBuildFunction: A build function that returns no tensors of its graph.
+    """
+    options = checked(
+        order=order,
+        key=key,
+        rtol=rtol,
+        atol=atol,
+        tolerances=tolerances,
+        equal_nan=equal_nan,
+        max_records=max_records,
+        samples=samples,
+    )
+    sides = side_of(reference, "reference"), side_of(candidate, "candidate")
+    if reference is candidate and not sides[0].repeatable:
+        raise InvalidArgument("reference and candidate are the same iterator, which can be read only once")
+    evidence = observe(sides[0], sides[1], options)
+    return judge(evidence)
+
+
+def assert_equivalent(reference: Any, candidate: Any, **options: Any) -> None:
+    """Raise unless two streams of batches are equivalent; for tests, in any test runner.
+
+    Args:
+        reference: As for `compare`.
+        candidate: As for `compare`.
+        **options: The options of `compare`.
+
+    Raises:
+        NotEquivalent: They differ, or too little could be compared; ``.report`` holds the report.
+    """
+    report = compare(reference, candidate, **options)
+    if not report.equivalent:
+        raise NotEquivalent(str(report), report=report)
+
+
+def judge(evidence: Evidence) -> Report:
+    """Run the checks over what was seen, and put the report together."""
+    differences = samples_of(evidence)
+    results = run_checks(evidence)
+    return Report(
+        verdict=_verdict(results),
+        checks=results,
+        differences=differences,
+        causes=(),
+        reference=evidence.reference.report(),
+        candidate=evidence.candidate.report(),
+        options=evidence.options.described(),
+    )
+
+
+def _verdict(results: tuple[CheckResult, ...]) -> str:
+    if any(result.counts and result.status == DIFFERENT for result in results):
+        return DIFFERENT
+    records = next(result for result in results if result.name == "records")
+    return EQUIVALENT if records.status == SAME else UNDECIDED
+
+
+def observe(left: Side, right: Side, options: Options) -> Evidence:
+    """Read both sides to their ends, side by side."""
+    with _opened(left) as (left_run, left_error), _opened(right) as (right_run, right_error):
+        if left_run.endless and right_run.endless and options.max_records is None:
+            raise InvalidArgument("both sides never end (repeat() without a count); give max_records")
+        reference = Observation(left, left_run, options.max_records)
+        candidate = Observation(right, right_run, options.max_records)
+        evidence = _Reading(reference, candidate, options).run()
+    for observation, errors in ((reference, left_error), (candidate, right_error)):
+        if errors and observation.ended == "clean":
+            observation.ended, observation.error = "error", errors[0]
+    return evidence
+
+
+@contextmanager
+def _opened(side: Side) -> Iterator[tuple[Run, list[BaseException]]]:
+    """A running side, and the errors that came on its way out.
+
+    A side that fails when it is opened gives a run that fails at its first batch, so that the report can say
+    so; but what cannot be a side at all is an error of the call.
+    """
+    errors: list[BaseException] = []
+    manager = side.open()
+    try:
+        run = manager.__enter__()
+    except (InvalidArgument, InvalidStream):
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        yield Run(_failing(error)), errors
+        return
+    try:
+        yield run, errors
+    except BaseException as error:
+        if not manager.__exit__(type(error), error, error.__traceback__):
+            raise
+    else:
+        try:
+            manager.__exit__(None, None, None)
+        except PipelineError as error:
+            errors.append(error)
+
+
+def _failing(error: BaseException | None) -> Iterator[Any]:
+    if error is not None:
+        raise error
+    yield None
+
+
+class _Reading:
+    """The pass over both sides: the side that has delivered fewer records is asked next."""
+
+    def __init__(self, reference: Observation, candidate: Observation, options: Options) -> None:
+        self.reference = reference
+        self.candidate = candidate
+        self.options = options
+        self.shapes = BatchShapes()
+        self.waiting: tuple[deque[Chunk], deque[Chunk]] = (deque(), deque())
+        self.aligned: Aligned | None = None
+
+    def run(self) -> Evidence:
+        pairing = self._prepare()
+        if pairing is not None and pairing.pairs:
+            self._read()
+        else:
+            for observation in (self.reference, self.candidate):
+                observation.stop("not read")
+        return Evidence(self.reference, self.candidate, pairing, self.aligned, self.shapes, self.options)
+
+    def _prepare(self) -> Pairing | None:
+        left, right = self.reference.peek(), self.candidate.peek()
+        for observation in (self.reference, self.candidate):
+            if isinstance(observation.error, InvalidStream):
+                raise observation.error
+        if left is None or right is None:
+            self._prepare_alone(left, right)
+            return None
+        pairing = pair_features(left, right)
+        self._check_options(dict(left))
+        if not pairing.pairs:
+            return pairing
+        batched = layouts(left, right, pairing)
+        ones, twos = dict(left), dict(right)
+        casts = tuple(_cast(ones[a], twos[b]) for a, b in pairing.pairs)
+        self.reference.prepare(tuple(a for a, _ in pairing.pairs), batched[0], (None,) * len(casts))
+        self.candidate.prepare(tuple(b for _, b in pairing.pairs), batched[1], casts)
+        self.aligned = Aligned(self.reference.names, self.options)
+        return pairing
+
+    def _prepare_alone(self, left: Any, right: Any) -> None:
+        """One side has no batch: the other is still counted."""
+        for observation, features in ((self.reference, left), (self.candidate, right)):
+            if features is None:
+                continue
+            pairing = pair_features(features, features)
+            observation.prepare(
+                tuple(name for name, _ in features),
+                layouts(features, features, pairing)[0],
+                (None,) * len(features),
+            )
+            while observation.count < _BEYOND and observation.pull() is not None:
+                pass
+            observation.stop("going on")
+
+    def _check_options(self, features: dict[str, Leaf]) -> None:
+        for name in self.options.tolerances or {}:
+            if name not in features:
+                raise InvalidArgument(
+                    f"tolerances names the feature {name!r}; the reference has: {', '.join(features)}"
+                )
+        if isinstance(self.options.key, str) and self.options.key not in features:
+            raise InvalidArgument(
+                f"key names the feature {self.options.key!r}; the reference has: {', '.join(features)}"
+            )
+
+    def _read(self) -> None:
+        while not (self.reference.ended and self.candidate.ended):
+            index = int(self.reference.ended != "" or self.candidate.count < self.reference.count)
+            if (self.reference, self.candidate)[index].ended:
+                index = 1 - index
+            observation = (self.reference, self.candidate)[index]
+            waiting = self.waiting[index]
+            if waiting:
+                waiting[-1] = waiting[-1].copied()
+            chunk = observation.pull()
+            if chunk is not None:
+                self._check_shapes()
+                waiting.append(chunk)
+                self._pair()
+            self._limit()
+
+    def _pair(self) -> None:
+        left, right = self.waiting
+        while left and right:
+            one, two = left.popleft(), right.popleft()
+            count = min(one.size, two.size)
+            if one.size > count:
+                one, rest = one.split(count)
+                left.appendleft(rest)
+            if two.size > count:
+                two, rest = two.split(count)
+                right.appendleft(rest)
+            if count and self.aligned is not None:
+                self.aligned.add(one, two)
+        if self.reference.ended:
+            right.clear()
+        if self.candidate.ended:
+            left.clear()
+
+    def _check_shapes(self) -> None:
+        """Compare the shapes of the batches that both sides have just delivered, if they are the same
+        batches.
+        """
+        if self.reference.batches != self.candidate.batches or self.reference.sizes != self.candidate.sizes:
+            return
+        self.shapes.compared += 1
+        if self.shapes.first is None:
+            for one, two in zip(self.reference.views, self.candidate.views, strict=True):
+                if one.last != two.last:
+                    self.shapes.first = (self.reference.batches - 1, one.name, one.last, two.last)
+                    return
+
+    def _limit(self) -> None:
+        """Stop a side that goes on long after the other has ended."""
+        for done, other in ((self.reference, self.candidate), (self.candidate, self.reference)):
+            if done.ended and not other.ended and other.count > 2 * done.count + _BEYOND:
+                other.stop("going on")
+
+
+def _cast(reference: Leaf, candidate: Leaf) -> Any:
+    """The dtype to read the candidate's numbers in, if it has another one than the reference; else None."""
+    if reference.dtype == candidate.dtype or STRING in (reference.dtype, candidate.dtype):
+        return None
+    to, of = np.dtype(reference.dtype), np.dtype(candidate.dtype)
+    return to if to.kind in "biuf" and of.kind in "biuf" else None

@@ -1,0 +1,222 @@
+"""The result of a comparison: one tree of frozen dataclasses, which text, JSON and pictures only render."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+SAME = "same"
+DIFFERENT = "different"
+NOT_CHECKED = "not checked"
+
+EQUIVALENT = "equivalent"
+UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a record was delivered; everything counts from 0.
+
+    Attributes:
+        batch: The number of the batch.
+        row: The record's place in the batch.
+        record: The record's number in the stream.
+    """
+
+    batch: int
+    row: int
+    record: int
+
+    def __str__(self) -> str:
+        return f"record {self.record} (batch {self.batch}, row {self.row})"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference between records, with the values.
+
+    Attributes:
+        kind: ``"changed"`` (both sides have the record, with other values), ``"missing"`` (only the reference
+            has it) or ``"extra"`` (only the candidate has it).
+        reference: Where the reference delivered the record, or None.
+        candidate: Where the candidate delivered it, or None.
+        feature: The first feature that differs, for ``"changed"``.
+        index: The index of the first differing element inside the record's feature; ``()`` for a scalar.
+        reference_value: The element's value in the reference.
+        candidate_value: The element's value in the candidate.
+        differing: How many elements differ, by feature.
+        reference_record: The whole record, by feature, or None where its values were not kept.
+        candidate_record: The same of the candidate, under the reference's names.
+    """
+
+    kind: str
+    reference: Location | None = None
+    candidate: Location | None = None
+    feature: str | None = None
+    index: tuple[int, ...] | None = None
+    reference_value: Any = None
+    candidate_value: Any = None
+    differing: Mapping[str, int] = field(default_factory=dict)
+    reference_record: Mapping[str, Any] | None = None
+    candidate_record: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check found.
+
+    Attributes:
+        name: The check's name, such as ``"records"``.
+        status: ``"same"``, ``"different"`` or ``"not checked"``.
+        summary: One sentence.
+        counts: False if the result is information only and does not enter the verdict.
+        hint: What to look at or to do, or None.
+        evidence: Figures, by name; plain values that JSON can hold.
+    """
+
+    name: str
+    status: str
+    summary: str
+    counts: bool = True
+    hint: str | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A likely mistake behind the differences.
+
+    Attributes:
+        name: The stable name, one of `tfqueue.equivalence.causes.NAMES`.
+        side: The side to look at: ``"candidate"``, or ``"reference"`` where the fault is there.
+        summary: What was done, in a sentence.
+        evidence: What it is concluded from.
+        advice: What to change.
+        feature: The feature concerned, or None.
+    """
+
+    name: str
+    side: str
+    summary: str
+    evidence: str
+    advice: str
+    feature: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureReport:
+    """One feature as a side delivered it.
+
+    Attributes:
+        name: Its name in the batch structure.
+        kind: ``"dense"``, ``"ragged"`` or ``"sparse"``.
+        dtype: Its dtype, or the dtypes joined by ``/`` where they change.
+        shape: The shape of one record, None where a dimension changes.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SideReport:
+    """What a side delivered.
+
+    Attributes:
+        role: ``"reference"`` or ``"candidate"``.
+        kind: What kind of side it is, such as ``"tf.data.Dataset"``.
+        name: What the user gave, in a few words.
+        batches: Batches read.
+        records: Records read.
+        batch_sizes: (size, how many batches in a row have it), in order of delivery.
+        ended: ``"clean"``, ``"error"``, ``"cut"`` (at max_records) or ``"going on"`` (stopped long after the
+            other).
+        error: The error's type and words, or None.
+        order: What is known about its order, in words.
+        seconds: Time spent waiting for its batches.
+        features: Its features.
+    """
+
+    role: str
+    kind: str
+    name: str
+    batches: int
+    records: int
+    batch_sizes: tuple[tuple[int, int], ...]
+    ended: str
+    error: str | None
+    order: str
+    seconds: float
+    features: tuple[FeatureReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The whole result of a comparison.
+
+    Attributes:
+        verdict: ``"equivalent"``, ``"different"``, or ``"undecided"`` where too little could be looked at.
+        checks: Every check, in the order in which they are made.
+        differences: Samples of records that differ.
+        causes: Likely mistakes, the most likely first.
+        reference: What the reference delivered.
+        candidate: What the candidate delivered.
+        options: The options of the comparison.
+        schema_version: Version of the tree, and of the JSON form.
+    """
+
+    verdict: str
+    checks: tuple[CheckResult, ...]
+    differences: tuple[Difference, ...]
+    causes: tuple[Cause, ...]
+    reference: SideReport
+    candidate: SideReport
+    options: Mapping[str, Any]
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def equivalent(self) -> bool:
+        """True if every check that counts found the same, and the records could be checked."""
+        return self.verdict == EQUIVALENT
+
+    def check(self, name: str) -> CheckResult:
+        """The result of the check called ``name``.
+
+        Raises:
+            KeyError: There is no such check.
+        """
+        for result in self.checks:
+            if result.name == name:
+                return result
+        raise KeyError(f"no check {name!r}; there are: {', '.join(r.name for r in self.checks)}")
+
+    def __str__(self) -> str:
+        from tfqueue.equivalence.text import render
+
+        return render(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values, as `to_json` writes them."""
+        from tfqueue.equivalence.jsonform import plain
+
+        form: dict[str, Any] = plain(self)
+        return form
+
+    def to_json(self, path: str | PathLike[str] | None = None) -> str:
+        """The report as JSON text.
+
+        Args:
+            path: Where to write it as well (UTF-8; appears whole or not at all), or None.
+        """
+        from tfqueue.equivalence.jsonform import dumps, write
+
+        text = dumps(self)
+        if path is not None:
+            write(path, text)
+        return text
