@@ -70,6 +70,18 @@ def _run(program: Program, steps: int | None) -> Run:
         queues = [op for op in graph.get_operations() if op.type in _QUEUE_TYPES]
         # A feeder that is blocked in an enqueue can only be woken by closing its queue.
         close = [tf.raw_ops.QueueCloseV2(handle=q.outputs[0], cancel_pending_enqueues=True) for q in queues]
+        # A runner that waits for room in a full staging area cannot be cancelled: it needs the room.
+        close += [
+            tf.raw_ops.StageClear(
+                dtypes=op.get_attr("dtypes"),
+                capacity=op.get_attr("capacity"),
+                memory_limit=op.get_attr("memory_limit"),
+                container=op.get_attr("container"),
+                shared_name=op.get_attr("shared_name"),
+            )
+            for op in graph.get_operations()
+            if op.type == "Stage"
+        ]
         with tf.Session(graph=graph) as session:
             session.run(initialisers)
             coord = tf.train.Coordinator()
