@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -154,11 +154,16 @@ class GraphView:
             frames = list(op.traceback)
         except (AttributeError, TypeError, ValueError):
             return None
-        for frame in reversed(frames):
-            filename = frame.filename
-            if not filename.startswith(self._skipped_folders) and not filename.startswith("<frozen"):
-                return f"{os.path.basename(filename)}:{frame.lineno} in {frame.name}"
-        return None
+        return user_line(frames, self._skipped_folders)
+
+
+def user_line(frames: Sequence[Any], skipped: tuple[str, ...] | None = None) -> str | None:
+    """The innermost frame of a traceback that is the user's own, ``"file.py:87 in read_cifar10"``; None if none is."""
+    skipped = _skipped_folders() if skipped is None else skipped
+    for frame in reversed(frames):
+        if not frame.filename.startswith(skipped) and not frame.filename.startswith("<frozen"):
+            return f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
+    return None
 
 
 def _skipped_folders() -> tuple[str, ...]:

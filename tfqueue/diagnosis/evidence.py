@@ -1,0 +1,127 @@
+"""What is known about a failure: the root message, the op, the stage, the record; gathered once, used by all rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from tfqueue.topology.model import FETCHES, Producer, Topology, Transform
+from tfqueue.topology.subgraph import GraphView
+from tfqueue.topology.trace import trace
+
+_NODE = re.compile(r"\{\{(?:colocation_)?node ([^}]+)\}\}")
+_TRAILER = re.compile(r"\n?\s*\[\[\{\{.*", re.DOTALL)
+_HEADER = re.compile(r"^Graph execution error:.*?\nNode: '[^']*'\n", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Place:
+    """The record that failed, as far as it could be found.
+
+    Attributes:
+        file: The data file, or None.
+        record: The 0-based number of the record in the file, or None.
+        payload: The record's bytes, or None.
+    """
+
+    file: str | None = None
+    record: int | None = None
+    payload: bytes | None = None
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What is known about one failure.
+
+    Attributes:
+        error: What was raised.
+        message: The kernel's own words, without TensorFlow's wrapping.
+        op: The op that failed, or None.
+        stage: The stage that the op belongs to, or None.
+        topology: The topology of the graph, or None when it could not be traced.
+        source: The user's line that built the op or the stage, or None.
+        place: The record that failed.
+    """
+
+    error: BaseException
+    message: str
+    graph: Any
+    op: Any = None
+    stage: Transform | None = None
+    producer: Producer | None = None
+    topology: Topology | None = None
+    source: str | None = None
+    place: Place = field(default_factory=Place)
+
+    @property
+    def stage_words(self) -> str | None:
+        """The stage in words: what it does, and the queue it fills."""
+        if self.producer is not None:
+            return f"producing {self.producer.kind} for queue {self.producer.queue!r}"
+        if self.stage is None:
+            return None
+        name = "the fetched tensors" if self.stage.name == FETCHES else f"queue {self.stage.target!r}"
+        doing = f"in {self.op.type} {self.op.name!r} " if self.op is not None else ""
+        return f"{doing}on the way to {name}"
+
+
+def gather(error: BaseException, graph: tf.Graph, *, enqueue_op: str | None, fetches: Any) -> Evidence:
+    """Gather what the error and the graph say; never raises."""
+    evidence = Evidence(error, root_message(error), graph)
+    try:
+        evidence.topology = trace(graph, fetches)
+    except Exception:  # noqa: BLE001 - a failure to explain must not hide the failure itself
+        evidence.topology = None
+    evidence.op = _failed_op(error, graph)
+    topology = evidence.topology
+    if topology is not None:
+        _find_stage(evidence, topology, enqueue_op)
+    if evidence.op is not None:
+        evidence.source = GraphView(graph).source_of(evidence.op)
+    if evidence.source is None:
+        node = evidence.stage or evidence.producer
+        evidence.source = node.source if node is not None else None
+    return evidence
+
+
+def root_message(error: BaseException) -> str:
+    """The kernel's own words in an error, without the graph traceback that TensorFlow puts around them."""
+    text = str(getattr(error, "message", None) or error)
+    text = _HEADER.sub("", text)
+    text = text.split("\n\nOriginal stack trace for")[0]
+    return _TRAILER.sub("", text).strip()
+
+
+def node_names(error: BaseException) -> Sequence[str]:
+    """The names of the nodes that an error names, the failing one first."""
+    return _NODE.findall(str(error))
+
+
+def _failed_op(error: BaseException, graph: tf.Graph) -> Any:
+    for name in node_names(error):
+        # A node inside a tf.cond or while function is not in the graph; the op that calls the function is.
+        while name:
+            try:
+                return graph.get_operation_by_name(name)
+            except (KeyError, ValueError):
+                name = name.rpartition("/")[0]
+    return getattr(error, "op", None)
+
+
+def _find_stage(evidence: Evidence, topology: Topology, enqueue_op: str | None) -> None:
+    name = evidence.op.name if evidence.op is not None else None
+    # Branches share ops: the runner's own enqueue op tells which branch it was.
+    if enqueue_op is not None:
+        for enqueue in topology.enqueues:
+            if enqueue_op in (enqueue.name, enqueue.runs):
+                evidence.producer = next((p for p in topology.producers if p.name == enqueue.name), None)
+                evidence.stage = next((t for t in topology.transforms if t.name == enqueue.transform), None)
+                return
+    if name is not None:
+        evidence.stage = topology.stage_of(name)
+        if evidence.stage is None:
+            evidence.producer = next((p for p in topology.producers if name in p.ops), None)

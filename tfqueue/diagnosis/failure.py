@@ -1,0 +1,78 @@
+"""Makes the one error that the user sees of what was raised first in a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfqueue.diagnosis.evidence import Evidence, gather, root_message
+from tfqueue.diagnosis.locate import locate
+from tfqueue.diagnosis.rules import RULES, UNKNOWN
+from tfqueue.errors import PipelineError, PipelineFailed, TFQueueError
+
+
+def failure(
+    error: BaseException,
+    graph: tf.Graph,
+    *,
+    session: Any = None,
+    enqueue_op: str | None = None,
+    fetches: Any = None,
+) -> PipelineError:
+    """The PipelineFailed for an error that a runner or a step raised; the error is its ``__cause__``.
+
+    Args:
+        error: What was raised first.
+        graph: The graph of the pipeline.
+        session: The session, if it is still open: then the record that failed is looked for, for at most a second.
+        enqueue_op: The op that the failed runner ran, if it was a runner.
+        fetches: What the pipeline's user fetches.
+    """
+    evidence = gather(error, graph, enqueue_op=enqueue_op, fetches=fetches)
+    if session is not None:
+        evidence.place = locate(evidence, session)
+    cause_name, advice = UNKNOWN, None
+    for rule in RULES:
+        match = rule.match(evidence)
+        if match is not None:
+            cause_name = rule.cause_name
+            try:
+                advice = rule.advise(match, evidence)
+            except (TFQueueError, OSError, ValueError, LookupError):
+                advice = None
+            break
+    return _with_cause(
+        PipelineFailed(
+            _words(evidence, advice),
+            cause_name=cause_name,
+            stage=evidence.stage_words,
+            source=evidence.source,
+            file=evidence.place.file,
+            record=evidence.place.record,
+            advice=advice,
+        ),
+        error,
+    )
+
+
+def _with_cause(failed: PipelineFailed, error: BaseException) -> PipelineFailed:
+    failed.__cause__ = error
+    return failed
+
+
+def _words(evidence: Evidence, advice: str | None) -> str:
+    words = [f"{type(evidence.error).__name__}: {root_message(evidence.error) or 'no message'}"]
+    if evidence.stage_words is not None:
+        words.append(f"  stage: {evidence.stage_words}")
+    if evidence.source is not None:
+        words.append(f"  built at: {evidence.source}")
+    place = evidence.place
+    if place.file is not None:
+        number = f", record {place.record}" if place.record is not None else ""
+        words.append(f"  file: {place.file}{number}")
+    elif place.record is not None:
+        words.append(f"  element: number {place.record}")
+    if advice is not None:
+        words.append(f"  advice: {advice}")
+    return "\n".join(words)

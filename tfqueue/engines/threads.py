@@ -1,0 +1,226 @@
+"""The engine "threads": the real queue runners of a graph, started once, watched, and stopped cleanly.
+
+The runners are TensorFlow's own `QueueRunner` objects (or subclasses of it), run by their own `create_threads`, so
+that a program that also calls `start_queue_runners` does not start them twice. What they do is seen through the
+coordinator that they are given: a runner thread asks `should_stop` once before each enqueue, and hands its error to
+`request_stop`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from tfqueue.engines.queue_ops import QUEUE_TYPES, QueueHandle, existing_cancel_ops, queue_operations
+
+tf1 = tf.compat.v1
+
+_ENDINGS = (tf.errors.OutOfRangeError, tf.errors.CancelledError)
+
+
+@dataclass(slots=True)
+class RunnerThread:
+    """One thread of a queue runner: which op it runs, how often it did, how it ended."""
+
+    runner: str
+    enqueue_op: str
+    queue: str
+    thread: threading.Thread
+    turns: int = field(default=0)
+
+    @property
+    def enqueued(self) -> int:
+        """The enqueue steps finished; the newest turn is under way, or was the one that met the end."""
+        return max(0, self.turns - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstError:
+    """What was raised first in a pipeline, and by which of its threads (None: by none of the runners)."""
+
+    error: BaseException
+    runner: RunnerThread | None
+
+
+class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defined]
+    """A coordinator that counts the turns of the runner threads and keeps the first error with its origin."""
+
+    def __init__(self, before_step: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self._runner_threads: dict[threading.Thread, RunnerThread] = {}
+        self._before_step = before_step
+        self._first_error: FirstError | None = None
+        self._first_error_lock = threading.Lock()
+
+    @property
+    def first_error(self) -> FirstError | None:
+        """What a thread handed to `request_stop` first, or None."""
+        return self._first_error
+
+    def watch(self, runner: RunnerThread) -> None:
+        """Count the turns of this runner thread from now on."""
+        self._runner_threads[runner.thread] = runner
+
+    def should_stop(self) -> bool:
+        runner = self._runner_threads.get(threading.current_thread())
+        if runner is not None:
+            runner.turns += 1
+        elif self._before_step is not None and not self._stopping():
+            self._before_step()
+        return self._stopping()
+
+    def _stopping(self) -> bool:
+        return bool(super().should_stop())
+
+    def request_stop(self, ex: Any = None) -> None:
+        if ex is not None:
+            error = ex[1] if isinstance(ex, tuple) else ex
+            # The end of the input, or of the queue that was waited for, is how a runner ends, not what went wrong.
+            if not isinstance(error, _ENDINGS):
+                with self._first_error_lock:
+                    if self._first_error is None and not self._stopping():
+                        runner = self._runner_threads.get(threading.current_thread())
+                        self._first_error = FirstError(error, runner)
+        if self.joined:  # a straggler's error after the end: there is nobody left to hear it
+            return
+        super().request_stop(ex)
+
+
+class RunnerThreads:
+    """Starts, watches and stops the queue runners of one graph in one session.
+
+    Args:
+        graph: The graph; its `QUEUE_RUNNERS` collection is what is run.
+        session: A session that runs `graph`.
+    """
+
+    def __init__(self, graph: tf.Graph, session: Any) -> None:
+        self.graph = graph
+        self.session = session
+        self.coord = WatchedCoordinator(before_step=self.rescan)
+        self.threads: list[RunnerThread] = []
+        self.handles: dict[str, QueueHandle] = {}
+        self.foreign: list[Any] = []  # runners that somebody else had started in this session
+        self._all_threads: list[threading.Thread] = []
+        self._known_runners: set[int] = set()
+        self._cancel_calls: dict[str, Callable[[], Any]] = {}
+        self._graph_version = -1
+        self._owner = threading.get_ident()
+        self._lock = threading.Lock()
+
+    # -- start ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Make the handles of all queues, then start every runner of the collection."""
+        self._adopt_queues()
+        self._start_new_runners()
+        self._graph_version = self.graph.version
+
+    def rescan(self) -> None:
+        """Start runners that were added to the graph since the last look; does nothing if the graph is unchanged."""
+        if self.graph.version != self._graph_version and threading.get_ident() == self._owner:
+            self.start()
+
+    @property
+    def grown(self) -> bool:
+        """Whether ops were added to the graph since the last `start` or `rescan`."""
+        return bool(self.graph.version != self._graph_version)
+
+    def _adopt_queues(self) -> None:
+        for operation in queue_operations(self.graph):
+            if operation.name in self._cancel_calls or self.graph.finalized:
+                continue
+            handle = QueueHandle(operation)
+            self.handles[operation.name] = handle
+            self._cancel_calls[operation.name] = self.session.make_callable(handle.cancel_op)
+        if self.graph.finalized:
+            for op in existing_cancel_ops(self.graph):
+                queue = op.inputs[0].op.name
+                self._cancel_calls.setdefault(queue, self.session.make_callable(op))
+
+    def _start_new_runners(self) -> None:
+        for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
+            if id(runner) in self._known_runners:
+                continue
+            self._known_runners.add(id(runner))
+            threads = runner.create_threads(self.session, coord=self.coord, daemon=True, start=False)
+            if not threads:
+                self.foreign.append(runner)
+                continue
+            enqueue_ops = _enqueue_operations(runner)
+            for position, thread in enumerate(threads):
+                # create_threads gives one thread an enqueue op, in order, and then the one that closes the queue.
+                if position < len(enqueue_ops):
+                    op = enqueue_ops[position]
+                    watched = RunnerThread(runner.name, op.name, _queue_name(runner, op), thread)
+                    self.coord.watch(watched)
+                    self.threads.append(watched)
+                self._all_threads.append(thread)
+            for thread in threads:
+                thread.start()
+
+    # -- look ----------------------------------------------------------------------------------------------------
+
+    @property
+    def first_error(self) -> FirstError | None:
+        """What went wrong first in a runner, or None."""
+        if self.coord.first_error is not None:
+            return self.coord.first_error
+        for runner in self.foreign:
+            for error in runner.exceptions_raised:
+                if not isinstance(error, _ENDINGS):
+                    return FirstError(error, None)
+        return None
+
+    @property
+    def started_any(self) -> bool:
+        """Whether this object started a runner, or found one started."""
+        return bool(self.threads or self.foreign)
+
+    # -- stop ----------------------------------------------------------------------------------------------------
+
+    def cancel_queues(self) -> None:
+        """Close every queue and cancel what waits in it, so that no thread stays blocked in one."""
+        with self._lock:
+            for cancel in self._cancel_calls.values():
+                try:
+                    cancel()
+                except (tf.errors.OpError, RuntimeError):
+                    continue  # already closed, or the session is gone: either way nobody waits in it any more
+
+    def stop(self, grace: float) -> list[threading.Thread]:
+        """Ask all threads to stop, free those that wait in a queue, and join them.
+
+        Args:
+            grace: Seconds that the threads have together.
+
+        Returns:
+            The threads that are still alive.
+        """
+        self.coord.request_stop()
+        self.cancel_queues()
+        return self.join(grace)
+
+    def join(self, grace: float) -> list[threading.Thread]:
+        """Join the runner threads for at most ``grace`` seconds together; returns those still alive."""
+        deadline = time.monotonic() + grace
+        for thread in self._all_threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return [thread for thread in self._all_threads if thread.is_alive()]
+
+
+def _enqueue_operations(runner: Any) -> Sequence[tf.Operation]:
+    return [op.op if hasattr(op, "op") else op for op in runner.enqueue_ops]
+
+
+def _queue_name(runner: Any, enqueue_op: tf.Operation) -> str:
+    """The queue's op name; a runner's op may enqueue through others (tf.group), then its own queue is asked."""
+    for tensor in enqueue_op.inputs:
+        if tensor.op.type in QUEUE_TYPES:
+            return str(tensor.op.name)
+    return str(runner.queue.queue_ref.op.name if runner.queue is not None else runner.name)
