@@ -1,7 +1,7 @@
 """Reading a figure back: which pixels and which words does it really show?
 
-`drawn_image` samples the rendered figure at the centre of every source pixel, so a test sees what a person sees.
-see. `compare` holds a whole figure against a kept reference, words exactly and pixels block by block.
+`drawn_image` samples the rendered figure at the centre of every source pixel: a test sees what a person sees.
+`compare` holds a whole figure against a kept reference, words exactly and pixels block by block.
 """
 
 from __future__ import annotations
@@ -69,12 +69,11 @@ def words(figure: Figure) -> list[str]:
 
 def compare(figure: Figure, name: str) -> list[str]:
     """What differs between ``figure`` and the kept reference ``name``; empty if it is the same picture."""
-    expected = cv2.imread(str(REFERENCES / f"{name}.png"))
-    if expected is None:
-        return [
-            f"no reference {name}.png: look at the picture, then keep it with python -m tests.views.keep {name}"
-        ]
+    path = REFERENCES / f"{name}.jpg"
+    if not path.exists():
+        return [f"no reference {name}.jpg; look at the picture, then run python -m tests.views.keep"]
     problems = []
+    expected = cv2.imread(str(path))
     expected_words = json.loads((REFERENCES / f"{name}.json").read_text(encoding="utf-8"))
     for there, here in zip(expected_words, words(figure), strict=False):
         if there != here:
@@ -88,9 +87,7 @@ def compare(figure: Figure, name: str) -> list[str]:
     worst = np.unravel_index(np.abs(far).max(axis=-1).argmax(), far.shape[:2])
     if np.abs(far).max() > TOLERANCE:
         row, column = (int(position) * BLOCK for position in worst)
-        problems.append(
-            f"pixels: off by {np.abs(far).max():.0f} grey levels around row {row}, column {column}"
-        )
+        problems.append(f"pixels: off by {np.abs(far).max():.0f} grey levels around row {row}, column {column}")
     return problems
 
 
@@ -103,7 +100,8 @@ def block_means(image: np.ndarray) -> np.ndarray:
 def keep(figure: Figure, name: str) -> None:
     """Make ``figure`` the reference ``name``."""
     REFERENCES.mkdir(exist_ok=True)
-    cv2.imwrite(str(REFERENCES / f"{name}.png"), cv2.cvtColor(rendered(figure), cv2.COLOR_RGB2BGR))
+    bgr = cv2.cvtColor(rendered(figure), cv2.COLOR_RGB2BGR)
+    cv2.imwrite(str(REFERENCES / f"{name}.jpg"), bgr, [cv2.IMWRITE_JPEG_QUALITY, 85])
     (REFERENCES / f"{name}.json").write_text(
         json.dumps(words(figure), ensure_ascii=False, indent=0) + "\n", encoding="utf-8"
     )

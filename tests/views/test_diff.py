@@ -67,10 +67,7 @@ def test_worst_records_first():
     figure = views.show_pair(reference, candidate, n=4)
     assert order(figure) == [2, 4, 5, 0]
     assert pictures.words(figure)[0] == "3 of 6 images differ; 4 shown"
-    assert (
-        pictures.words(views.show_pair(reference, candidate, n=2))[0]
-        == "3 of 6 images differ; the worst 2 shown"
-    )
+    assert pictures.words(views.show_pair(reference, candidate, n=2))[0] == "3 of 6 images differ; the worst 2 shown"
 
 
 def test_another_label_counts_as_worse_than_another_pixel():

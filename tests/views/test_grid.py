@@ -151,14 +151,14 @@ def test_other_features_are_short_text():
         "image": pictures.tiles(2),
         "label": np.array([1, 2]),
         "file": np.array([b"a.jpg", b"b.jpg"], dtype=object),
-        "box": np.array([[0.0, 0.25, 1.0, 0.5]] * 2),
+        "quad": np.array([[0.0, 0.25, 1.0, 0.5]] * 2),
         "vector": np.ones((2, 100), np.float32),
         "raw": np.array([bytes(range(8)) * 100] * 2, dtype=object),
     }
     shown = " ".join(pictures.words(views.show_batch(batch)))
     assert "file a.jpg" in shown
     assert "file b.jpg" in shown
-    assert "box [0, 0.25, 1, 0.5]" in shown
+    assert "quad [0, 0.25, 1, 0.5]" in shown
 
 
 def test_hostile_words_are_drawn_as_they_are():
@@ -249,7 +249,7 @@ def test_a_chosen_image_feature():
         ((), errors.InvalidArgument, "empty"),
         (np.zeros((0, 8, 8, 3)), errors.InvalidArgument, r"empty.*\[0, 8, 8, 3\]"),
         (np.zeros((2, 0, 8, 3)), errors.InvalidImage, "no pixels"),
-        ({"image": object()}, errors.InvalidArgument, "'image' holds object objects"),
+        ({"image": object()}, errors.InvalidArgument, "feature image is an object, not a tensor"),
     ],
 )
 def test_bad_batches(batch, kind, message):

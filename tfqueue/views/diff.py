@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from tfqueue.errors import InvalidArgument
 from tfqueue.views import style
 from tfqueue.views.features import Feature, find_label, flatten, label_words, one_per_record
-from tfqueue.views.grid import header, plural, show_pixels
-from tfqueue.views.images import Pictures, find_images, to_pixels
+from tfqueue.views.grid import show_pixels
+from tfqueue.views.images import Pictures, find_images
+from tfqueue.views.pixels import to_pixels
+from tfqueue.views.style import header, plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,9 +106,7 @@ def show_pair(
     mine = _side("reference", reference, image, value_range, label=labels, class_names=class_names)
     if labels is not None and mine.label_name is None:
         known = ", ".join(repr(f.name) for f in mine.features if f is not mine.pictures.feature) or "none"
-        raise InvalidArgument(
-            f"labels={labels!r}: no such feature with one value a record; there are {known}"
-        )
+        raise InvalidArgument(f"labels={labels!r}: no such feature with one value a record; there are {known}")
     names = [feature.name for feature in flatten(candidate)]
     place = mine.pictures.feature.name
     other = _side(
@@ -118,7 +118,7 @@ def show_pair(
         class_names=class_names,
     )
     figure = _draw(mine, other, n, scale)
-    return style.save(figure, target, f"{mine.pictures.feature.title}: {mine.pictures.form}")
+    return style.save(figure, target, f"{mine.pictures.feature.name}: {mine.pictures.form}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +192,7 @@ def _notes(mine: _Side, other: _Side) -> list[str]:
         notes.append(f"Reference images are {left.form}, candidate images are {right.form}.")
     if left.range.words != right.range.words:
         notes.append(
-            f"Range assumed: reference {left.range.words}, candidate {right.range.words}; "
-            "both drawn as the reference."
+            f"Range assumed: reference {left.range.words}, candidate {right.range.words}; both drawn as the reference."
         )
     if len(left.images) != len(right.images):
         fewer = min(len(left.images), len(right.images))
@@ -216,9 +215,7 @@ def _heading(differing: int, mislabelled: int, total: int, shown: int) -> str:
     elif total == 1:
         words = "The image differs"
     else:
-        words = (
-            f"All {total} images differ" if differing == total else f"{differing} of {total} images differ"
-        )
+        words = f"All {total} images differ" if differing == total else f"{differing} of {total} images differ"
     if mislabelled:
         words += f", {plural(mislabelled, 'label')} differ" + "s" * (mislabelled == 1)
     if shown < max(differing, mislabelled):
@@ -260,7 +257,7 @@ def _draw(mine: _Side, other: _Side, n: int, scale: float | None) -> Figure:
     line = style.BODY * style.POINT * style.LINE
     pitch = line + height + 0.2
     below = rows * pitch + line + 0.08 + (0.32 if any(item.largest for item in worst) else 0)
-    facts = f"{left.feature.title}: {left.form}. Range assumed: {left.range.words}."
+    facts = f"{left.feature.name}: {left.form}. Range assumed: {left.range.words}."
     figure, upper = header(heading, facts, _notes(mine, other), body, below)
     for block in range(blocks):
         for column, (words, colour) in enumerate(_COLUMNS):
@@ -320,9 +317,7 @@ def _draw_record(
         else:
             axes.set_axis_off()
     if label is not None:
-        style.write(
-            figure, start + width, top + 0.02, number, size=style.SMALL, colour=style.MUTED, align="right"
-        )
+        style.write(figure, start + width, top + 0.02, number, size=style.SMALL, colour=style.MUTED, align="right")
 
 
 def difference_pixels(

@@ -1,4 +1,4 @@
-"""A batch, whatever its nesting, as a flat list of named features."""
+"""A batch, whatever its nesting, as a flat list of named features; their values as short text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tfqueue.equivalence import leaves
 from tfqueue.errors import InvalidArgument
 
-_LABEL_WORDS = frozenset(
-    {"label", "labels", "y", "class", "classes", "target", "targets", "category", "digit"}
-)
+_LABEL_WORDS = frozenset({"label", "labels", "y", "class", "classes", "target", "targets", "category", "digit"})
+_UNNAMED = re.compile(r"\.?(\[\d+\]\.?)+")
 _SHOWN_VALUES = 4
 
 
@@ -23,72 +23,83 @@ class Feature:
     """One feature of a batch.
 
     Attributes:
-        name: Where it stands in the structure: ``"image"``, ``"features.image"``, ``"[0]"``, or ``""`` for a
-            bare array.
-        values: An array whose first axis counts records; of dtype object where the records differ in shape.
+        name: Where it stands in the structure: ``"image"``, ``"features.image"``, ``"[0]"``; ``"value"`` for
+            a bare array.
+        values: An array whose first axis counts records. Of dtype object it holds bytes, or, where records
+            differ in shape, one array a record.
     """
 
     name: str
     values: NDArray[Any]
 
     @property
-    def title(self) -> str:
-        return self.name or "batch"
+    def words(self) -> frozenset[str]:
+        """The lower-case words of the name: ``image/object/bbox_xmin`` is {image, object, bbox, xmin}."""
+        return frozenset(re.split(r"[^a-z0-9]+", self.name.lower()))
 
     def describe(self) -> str:
         """Name, dtype and shape in words."""
-        kind = "bytes" if _holds_bytes(self.values) else str(self.values.dtype)
-        return f"{self.title}: {kind}{list(self.values.shape)}"
+        kind = "bytes" if holds_bytes(self.values) else str(self.values.dtype)
+        shape = list(self.values.shape)
+        if holds_arrays(self.values):
+            kind = f"{self.values[0].dtype} of changing shape"
+        return f"{self.name}: {kind}{shape}"
 
 
 def flatten(batch: Any) -> list[Feature]:
     """The features of ``batch`` in the order of its structure.
 
     Args:
-        batch: An array, or any nesting of tuples, namedtuples, lists and dicts of arrays, numbers or bytes.
+        batch: An array or a tensor, or any nesting of tuples, namedtuples, lists and dicts of them. Sparse
+            and ragged tensors are taken apart into one array a record.
 
     Raises:
-        InvalidArgument: The batch holds something that is no array.
+        InvalidArgument: The batch holds something that is no tensor, or nothing at all.
     """
-    return [Feature(name, _as_array(name, value)) for name, value in _leaves("", batch)]
+    features = [Feature(name or "value", _values(name, value)) for name, value in _leaves("", batch)]
+    if not features:
+        raise InvalidArgument(f"the batch is an empty {type(batch).__name__}: it holds no tensor")
+    return features
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of a structure, under the names that a comparison gives them (`tfqueue.equivalence.leaves`)."""
     if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _leaves(f"{name}.{key}" if name else str(key), part)
-    elif isinstance(value, tuple) and hasattr(value, "_fields"):
-        for key, part in zip(value._fields, value, strict=True):
-            yield from _leaves(f"{name}.{key}" if name else str(key), part)
-    elif isinstance(value, (tuple, list)) and not _is_values(value):
-        for index, part in enumerate(value):
-            yield from _leaves(f"{name}[{index}]", part)
-    elif value is not None:
+        parts = [(str(key), part) for key, part in value.items()]
+    elif isinstance(value, tuple) and hasattr(value, "_fields") and not hasattr(value, "dense_shape"):
+        parts = list(zip(value._fields, value, strict=True))
+    elif isinstance(value, (tuple, list)) and not _is_plain_row(value):
+        parts = [(f"[{index}]", part) for index, part in enumerate(value)]
+    else:
         yield name, value
+        return
+    for key, part in parts:
+        yield from _leaves(f"{name}.{key}" if name else key, part)
 
 
-def _is_values(value: Sequence[Any]) -> bool:
-    """Whether a list is one feature written as plain numbers or strings, not a structure of features."""
-    return bool(value) and all(isinstance(part, (bool, int, float, str, bytes, np.generic)) for part in value)
+def _is_plain_row(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, (bool, int, float, str, bytes)) for v in value)
 
 
-def _as_array(name: str, value: Any) -> NDArray[Any]:
-    if hasattr(value, "numpy") and not isinstance(value, np.ndarray):
-        value = value.numpy()
-    if isinstance(value, (bytes, str)) or (isinstance(value, list) and isinstance(value[0], (bytes, str))):
-        # As dtype "S" numpy would drop trailing zero bytes, which belong to encoded data.
-        return np.array(value, dtype=object)
-    try:
-        array = np.asarray(value)
-    except Exception as error:
-        raise InvalidArgument(f"feature {name or 'batch'!r} is no array: {type(value).__name__}") from error
-    if array.dtype == object and not all(
-        isinstance(part, (bytes, str, np.ndarray, int, float, np.generic)) for part in array.flat
-    ):
-        raise InvalidArgument(
-            f"feature {name or 'batch'!r} holds {type(value).__name__} objects; "
-            "expected numpy arrays, numbers or bytes, in tuples, namedtuples, lists or dicts"
-        )
+def _values(name: str, value: Any) -> NDArray[Any]:
+    if isinstance(value, np.ndarray) and holds_arrays(value):
+        return value
+    leaf = leaves.as_leaf(value, name or "value")
+    if isinstance(leaf, leaves.Dense):
+        return leaf.array
+    return boxed([np.asarray(leaf.row(index), _row_dtype(leaf)) for index in range(leaf.size)])
+
+
+def _row_dtype(leaf: leaves.Leaf) -> Any:
+    # More than one ragged level gives nested lists, which only fit into an array of objects.
+    return object if isinstance(leaf, leaves.Ragged) and len(leaf.splits) > 1 else None
+
+
+def boxed(rows: Sequence[Any]) -> NDArray[Any]:
+    """``rows`` as an object array of one axis (numpy would try to make one block of them)."""
+    array = np.empty(len(rows), object)
+    for position, row in enumerate(rows):
+        array[position] = row
     return array
 
 
@@ -106,15 +117,15 @@ def find_label(features: Sequence[Feature]) -> Feature | None:
     """The feature that titles the records: by name, or else the first unnamed one with one value a record."""
     simple = [feature for feature in features if _is_label_like(feature)]
     for feature in simple:
-        if _LABEL_WORDS & set(re.split(r"[^a-z]+", feature.name.lower())):
+        if _LABEL_WORDS & feature.words:
             return feature
-    return next((feature for feature in simple if re.fullmatch(r"(\[\d+\])+", feature.name)), None)
+    return next((feature for feature in simple if _UNNAMED.fullmatch(feature.name)), None)
 
 
 def _is_label_like(feature: Feature) -> bool:
     values = feature.values
     flat = values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
-    return (flat and values.dtype != object) or (flat and _holds_bytes(values)) or is_one_hot(values)
+    return (flat and (values.dtype != object or holds_bytes(values))) or is_one_hot(values)
 
 
 def is_one_hot(values: NDArray[Any]) -> bool:
@@ -125,9 +136,10 @@ def is_one_hot(values: NDArray[Any]) -> bool:
     return bool((ones.sum(axis=1) == 1).all() and ((values == 0) | ones).all())
 
 
-def label_words(
-    values: NDArray[Any], class_names: Mapping[int, str] | Sequence[str] | None = None
-) -> list[str]:
+ClassNames = Mapping[int, str] | Sequence[str]
+
+
+def label_words(values: NDArray[Any], class_names: ClassNames | None = None) -> list[str]:
     """A title for each record.
 
     Args:
@@ -139,7 +151,7 @@ def label_words(
     return [_label(value, class_names) for value in values]
 
 
-def _label(value: Any, class_names: Mapping[int, str] | Sequence[str] | None) -> str:
+def _label(value: Any, class_names: ClassNames | None) -> str:
     value = np.asarray(value).reshape(-1)[0] if np.size(value) == 1 else value
     words = short(value)
     if class_names is None or not isinstance(value, (int, np.integer)):
@@ -152,6 +164,21 @@ def _label(value: Any, class_names: Mapping[int, str] | Sequence[str] | None) ->
     return f"{words} no such class" if name is None else f"{words} {name}"
 
 
+def check_class_names(class_names: Any) -> None:
+    """Refuse what is neither a sequence nor a mapping of names.
+
+    Raises:
+        InvalidArgument: It is neither.
+    """
+    if class_names is None or (
+        isinstance(class_names, (Mapping, Sequence)) and not isinstance(class_names, (str, bytes))
+    ):
+        return
+    raise InvalidArgument(
+        f"class_names is a {type(class_names).__name__}; expected a list of names, or a dict from number to name"
+    )
+
+
 def short(value: Any) -> str:
     """The value of one feature of one record, in a few characters."""
     if isinstance(value, (bytes, str)):
@@ -162,7 +189,7 @@ def short(value: Any) -> str:
         return _short_bytes(item) if isinstance(item, (bytes, str)) else _number(item)
     if array.size <= _SHOWN_VALUES and array.ndim == 1:
         return "[" + ", ".join(short(item) for item in array) + "]"
-    kind = "bytes" if _holds_bytes(array) else str(array.dtype)
+    kind = "bytes" if holds_bytes(array) else str(array.dtype)
     words = f"{kind}{list(array.shape)}"
     if array.size and array.dtype.kind in "iuf":
         words += f" {_number(array.min())}..{_number(array.max())}"
@@ -174,7 +201,9 @@ def _number(value: Any) -> str:
         return str(bool(value))
     if isinstance(value, (int, np.integer)):
         return str(int(value))
-    return f"{float(value):.4g}" if np.isrealobj(value) else str(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return f"{complex(value):.4g}"
+    return f"{float(value):.4g}" if isinstance(value, (float, np.number)) else type(value).__name__
 
 
 def _short_bytes(value: bytes | str) -> str:
@@ -187,7 +216,11 @@ def _short_bytes(value: bytes | str) -> str:
     return head.decode("utf-8", "backslashreplace")
 
 
-def _holds_bytes(values: NDArray[Any]) -> bool:
-    if values.dtype.kind in "SU":
-        return True
+def holds_bytes(values: NDArray[Any]) -> bool:
+    """Whether the values are strings of bytes."""
     return values.dtype == object and values.size > 0 and isinstance(values.flat[0], (bytes, str))
+
+
+def holds_arrays(values: NDArray[Any]) -> bool:
+    """Whether there is one array a record, because the records differ in shape."""
+    return values.dtype == object and values.ndim == 1 and values.size > 0 and isinstance(values[0], np.ndarray)

@@ -4,75 +4,232 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfqueue.errors import InvalidArgument
-from tfqueue.views import style
-from tfqueue.views.features import Feature, find_label, flatten, label_words, one_per_record, short
-from tfqueue.views.images import Pictures, Statistics, find_images, statistics, to_pixels
+from tfqueue.errors import InvalidArgument, InvalidImage
+from tfqueue.views import overlays, strips, style
+from tfqueue.views.features import (
+    ClassNames,
+    Feature,
+    boxed,
+    check_class_names,
+    find_label,
+    label_words,
+    one_per_record,
+    short,
+)
+from tfqueue.views.images import Pictures, find_images
+from tfqueue.views.inputs import Taken, take
+from tfqueue.views.pixels import Statistics, statistics, to_pixels
+from tfqueue.views.style import header, plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_MOST = 64
 _GAP = 0.18
 _TEXT_LINES = 2
+_STRIPS = 2
+_STRIP_HEIGHT = 0.36
 
 
 def show_batch(
-    batch: Any,
+    source: Any,
     path: str | os.PathLike[str] | None = None,
     *,
-    n: int = 64,
+    n: int | None = None,
     labels: Any = None,
-    class_names: Mapping[int, str] | Sequence[str] | None = None,
+    class_names: ClassNames | None = None,
     image: str | None = None,
     value_range: tuple[float, float] | None = None,
+    box_order: str = "yxyx",
+    histograms: bool = False,
 ) -> Figure:
-    """Show the images of one batch as a grid, each under its label, the other features as short text.
+    """Show the images of a batch as a grid, each under its label, with what else is known of the record.
+
+    Images are found in any structure: arrays [n, height, width, channels] or [n, channels, height, width]
+    with 1 to 4 channels, or [n, height, width], of any real dtype; encoded JPEG, PNG, BMP and the like; raw
+    bytes and flat numbers, with height and width (or a shape) in other features, or else with a square shape
+    that is guessed and said. Boxes and masks lie over the images; sequences are drawn as lines and audio as
+    waveforms under them; the rest is short text. Where there is audio and no image, the waveforms are the
+    pictures.
 
     Args:
-        batch: Arrays whose first axis counts records, in any nesting of tuples, namedtuples, lists and dicts.
-            Images are [n, height, width, channels] with 1, 3 or 4 channels, or [n, height, width], of any
-            real dtype.
+        source: A batch or record (arrays in any nesting of tuples, namedtuples, lists and dicts); an iterable
+            of batches or records; a QueuePipeline, entered or not; a tf.data.Dataset; a function that returns
+            one of these or builds a TF1 pipeline; or the path or pattern of TFRecord files.
         path: PNG file to write as well; its folder must exist.
-        n: Show at most so many records.
+        n: Show at most so many records. None shows up to 64 records of a batch, or the first batch or 25
+            records of a stream.
         labels: One label a record, or the name of the feature that holds them; None finds a feature named as
             such or, in an unnamed structure, the first with one value a record.
         class_names: Name of each class, as a sequence or a mapping from its number.
-        image: Name of the feature that holds the images (``"image"``, ``"features.image"``, ``"[0]"``); None
-            finds it.
+        image: Name of the feature to show (``"image"``, ``"features.image"``, ``"[0]"``), also one of
+            sequences; None finds it.
         value_range: Values to show as black and as white. None assumes a range from the values of the whole
             batch (0..255, 0..1, -1..1, standardised, 10, 12 or 16 bits), and the picture says which.
+        box_order: What the four numbers of a box are: "yxyx" (TensorFlow's), "xyxy", or "xywh".
+        histograms: Draw a histogram of its values under each image.
 
     Returns:
-        A matplotlib Figure with one Axes a record, in order. Values that are NaN or infinite are painted
+        A matplotlib Figure whose first axes are the records in order. Values that are NaN or infinite are
         magenta.
 
     Raises:
-        InvalidImage: There is no image in the batch; the message lists the features with dtype and shape.
-        InvalidArgument: The batch is empty, an option does not fit it, or ``path`` cannot be written.
+        InvalidImage: There is no image (or none that can be decoded); the message lists the features with
+            dtype and shape.
+        InvalidArgument: The source is empty or cannot be read, an option does not fit it, or ``path`` cannot
+            be written.
     """
     target = style.check_path(path)
-    if n < 1:
+    if n is not None and n < 1:
         raise InvalidArgument(f"n={n!r}: expected at least 1")
-    features = flatten(batch)
-    pictures = find_images(features, image=image, value_range=value_range)
-    others = [feature for feature in features if feature is not pictures.feature]
-    titles, others = _titles(others, len(pictures.images), labels, class_names)
-    fitting, unfit = one_per_record(others, len(pictures.images))
-    figure = draw_grid(
-        pictures, titles, fitting, n=n, notes=[f"not one value a record: {f.describe()}" for f in unfit]
+    check_class_names(class_names)
+    taken = take(source, n)
+    wave = _wave(taken.features, image)
+    if wave is not None:
+        figure = _draw_waves(taken, wave, n or _MOST, labels, class_names)
+        return style.save(figure, target, f"{wave.describe()}")
+    pictures = find_images(taken.features, image=image, value_range=value_range, n=n or _MOST)
+    figure = _draw_images(taken, pictures, labels, class_names, box_order, histograms)
+    return style.save(figure, target, f"{pictures.feature.name}: {pictures.form}, shown as {pictures.range.words}")
+
+
+def _wave(features: Sequence[Feature], image: str | None) -> Feature | None:
+    """The sequences that are the picture: those asked for, or audio where there is no image."""
+    if image is not None:
+        named = [feature for feature in features if feature.name == image]
+        try:
+            find_images(features, image=image, n=1)
+        except InvalidImage:
+            return next((f for f in named if strips.as_strip(f, 1) is not None), None)
+        return None
+    try:
+        find_images(features, n=1)
+    except InvalidImage:
+        return next((s.feature for s in strips.find_strips(features, 1) if s.audio), None)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """What a grid shows.
+
+    Attributes:
+        count: Number of cells.
+        aspect: Width through height of a picture.
+        draw: Draws picture ``i`` into axes.
+        titles: Title of each cell, or None.
+        numbers: What each record is called.
+        texts: Lines under each picture.
+        below: Diagrams under each picture: draws number ``j`` of cell ``i`` into axes.
+        strips: Number of those diagrams.
+        alarms: Words in red in place of the texts, by cell.
+    """
+
+    count: int
+    aspect: float
+    draw: Callable[[Any, int, int], None]
+    titles: Sequence[str] | None
+    numbers: Sequence[str]
+    texts: Callable[[int, float], list[str]]
+    below: Callable[[Any, int, int, int], None]
+    strips: int
+    alarms: dict[int, str] = field(default_factory=dict)
+
+
+def _draw_images(
+    taken: Taken,
+    pictures: Pictures,
+    labels: Any,
+    class_names: ClassNames | None,
+    box_order: str,
+    histograms: bool,
+) -> Figure:
+    images, count = pictures.images, len(pictures.images)
+    others = [f for f in taken.features if f is not pictures.feature and f.name not in pictures.used]
+    titles, others = _titles(others, pictures.total, labels, class_names)
+    fitting, unfit = one_per_record(others, pictures.total)
+    over = overlays.find_overlays(fitting, images, box_order)
+    fitting = [feature for feature in fitting if feature.name not in over.used]
+    lines = strips.find_strips(fitting, count)[:_STRIPS]
+    values = [statistics(picture) for picture in images]
+
+    def draw(axes: Any, index: int, most: int) -> None:
+        picture = images[index]
+        if index in pictures.failures:
+            axes.set_facecolor("#e9ebee")
+            axes.set_aspect("equal")
+            return
+        pixels = to_pixels(picture, pictures.range, most=most)
+        if over.masks is not None:
+            pixels = overlays.tint(pixels, over.masks[index])
+        show_pixels(axes, pixels)
+        if over.boxes is not None:
+            scale = (pixels.shape[0] / picture.shape[0], pixels.shape[1] / picture.shape[1])
+            overlays.draw_boxes(axes, over.boxes[index], scale)
+
+    def below(axes: Any, index: int, number: int, width: int) -> None:
+        if number < len(lines):
+            strips.draw_strip(axes, lines[number], index, width)
+            axes.set_label(f"{lines[number].feature.name} #{index}")
+        else:
+            strips.draw_histogram(axes, images[index], pictures.range.low, pictures.range.high)
+            axes.set_label(f"histogram #{index}")
+
+    height, width = max(picture.shape[0] for picture in images), max(picture.shape[1] for picture in images)
+    cells = _Cells(
+        count=count,
+        # Extreme strips would leave no room for anything else.
+        aspect=min(12.0, max(1 / 4, width / height)),
+        draw=draw,
+        titles=titles,
+        numbers=taken.origins or [f"#{index}" for index in range(count)],
+        texts=lambda index, room: _texts(fitting, index, room),
+        below=below,
+        strips=len(lines) + histograms,
+        alarms=dict(pictures.failures),
     )
-    return style.save(
-        figure, target, f"{pictures.feature.title}: {pictures.form}, shown as {pictures.range.words}"
+    facts = [
+        f"{pictures.feature.name}: {pictures.form}.",
+        f"Range assumed: {pictures.range.words}.",
+        _summary(values),
+    ]
+    facts += [*over.notes, f"From {taken.source}." if taken.source else ""]
+    notes = [*pictures.notes, *_alarms(values), *(f"not one value a record: {f.describe()}" for f in unfit)]
+    if pictures.failures:
+        notes.insert(0, f"{plural(len(pictures.failures), 'image')} cannot be decoded.")
+    return draw_grid(cells, pictures.total, facts, notes)
+
+
+def _draw_waves(taken: Taken, wave: Feature, n: int, labels: Any, class_names: ClassNames | None) -> Figure:
+    total = len(wave.values)
+    count = min(n, total)
+    titles, others = _titles([f for f in taken.features if f is not wave], total, labels, class_names)
+    fitting, _ = one_per_record(others, total)
+    strip = strips.as_strip(wave, count)
+    assert strip is not None, "chosen because it is one"
+    row = np.asarray(wave.values[0])
+    facts = [f"{wave.name}: {row.dtype}{list(row.shape)}, values {strip.low:.4g} to {strip.high:.4g}."]
+    cells = _Cells(
+        count=count,
+        aspect=3.0,
+        draw=lambda axes, index, most: strips.draw_strip(axes, strip, index, most // 2),
+        titles=titles,
+        numbers=taken.origins or [f"#{index}" for index in range(count)],
+        texts=lambda index, room: _texts(fitting, index, room),
+        below=lambda axes, index, number, width: None,
+        strips=0,
     )
+    return draw_grid(cells, total, [*facts, f"From {taken.source}." if taken.source else ""], [])
 
 
 def _titles(
-    features: list[Feature], count: int, labels: Any, class_names: Mapping[int, str] | Sequence[str] | None
+    features: list[Feature], count: int, labels: Any, class_names: ClassNames | None
 ) -> tuple[list[str] | None, list[Feature]]:
     """The title of each record, and the features that are left to be shown as text."""
     if isinstance(labels, str):
@@ -81,7 +238,9 @@ def _titles(
             known = ", ".join(repr(feature.name) for feature in features) or "none beside the image"
             raise InvalidArgument(f"labels={labels!r}: no such feature; there are {known}")
     elif labels is not None:
-        found = flatten(np.asarray(labels, dtype=object) if _mixed(labels) else [np.asarray(labels)])[0]
+        items = list(labels)
+        textual = any(isinstance(item, (str, bytes)) for item in items)
+        found = Feature("labels", boxed(items) if textual else np.asarray(items))
     else:
         found = find_label(one_per_record(features, count)[0])
         if found is None:
@@ -93,110 +252,70 @@ def _titles(
     return label_words(found.values, class_names), [feature for feature in features if feature is not found]
 
 
-def _mixed(labels: Any) -> bool:
-    return len(labels) > 0 and isinstance(labels[0], (str, bytes))
-
-
-def draw_grid(
-    pictures: Pictures,
-    titles: Sequence[str] | None,
-    features: Sequence[Feature],
-    *,
-    n: int,
-    notes: Sequence[str] = (),
-) -> Figure:
-    """The grid itself: images in cells of one size, a title over and the other features under each."""
-    count = min(n, len(pictures.images))
-    images = pictures.images[:count]
-    height, width = max(image.shape[0] for image in images), max(image.shape[1] for image in images)
-    # Extreme strips would leave no room for anything else; they are shown narrower or flatter than they are.
-    aspect = min(12.0, max(1 / 4, width / height))
-    columns = _columns(count, aspect)
-    side = _side(columns)
-    cell_width = min(6.0, max(1.0, side * math.sqrt(aspect)))
-    image_height = cell_width / aspect
+def draw_grid(cells: _Cells, total: int, facts: Sequence[str], notes: Sequence[str]) -> Figure:
+    """The grid itself: pictures in cells of one size, a title over and what else is known under each."""
+    columns = _columns(cells.count, cells.aspect)
+    side = min(4.5, max(1.15, 11.0 / (columns + 1.5)))
+    width = min(6.0, max(1.0, side * math.sqrt(cells.aspect)))
+    height = width / cells.aspect
     line = style.SMALL * style.POINT * style.LINE
     title_line = style.BODY * style.POINT * style.LINE
-    values = [statistics(image) for image in images]
-    texts = [_texts(features, values[index], index, cell_width) for index in range(count)]
-    text_height = line * max((len(text) for text in texts), default=0)
-    cell_height = title_line + image_height + 0.04 + text_height
-    rows = math.ceil(count / columns)
+    texts = [_under(cells, index, width) for index in range(cells.count)]
+    strips_top = title_line + height + 0.05
+    text_top = strips_top + cells.strips * (_STRIP_HEIGHT + 0.03)
+    pitch = text_top + line * max(len(text) for text in texts) + _GAP
+    rows = math.ceil(cells.count / columns)
+    heading = f"{cells.count} of {total} records" if cells.count < total else plural(total, "record")
+    body = max(columns * width + (columns - 1) * _GAP, 5.2)
+    figure, upper = header(heading, " ".join(filter(None, facts)), notes, body, rows * pitch - _GAP)
 
-    body = max(columns * cell_width + (columns - 1) * _GAP, 5.2)
-    total = len(pictures.images)
-    heading = f"{count} of {total} records" if count < total else plural(count, "record")
-    facts = f"{pictures.feature.title}: {pictures.form}. Range assumed: {pictures.range.words}."
-    figure, upper = header(
-        heading,
-        f"{facts} {_summary(values)}",
-        [*_alarms(values), *notes],
-        body,
-        rows * cell_height + (rows - 1) * _GAP,
-    )
-
-    most = 2 * math.ceil(max(cell_width, image_height) * style.DPI)
-    for index, image in enumerate(images):
-        row, column = divmod(index, columns)
-        left = style.MARGIN + column * (cell_width + _GAP)
-        top = upper + row * (cell_height + _GAP)
-        number = f"#{index}"
-        title = number if titles is None else titles[index]
-        style.write(
-            figure, left, top, title, weight="bold", width=cell_width - (0.34 if titles is not None else 0)
-        )
-        if titles is not None:
-            style.write(
-                figure,
-                left + cell_width,
-                top + 0.02,
-                number,
-                size=style.SMALL,
-                colour=style.MUTED,
-                align="right",
-            )
-        axes = style.picture_axes(figure, left, top + title_line, cell_width, image_height)
-        axes.set_label(title)
-        show_pixels(axes, to_pixels(image, pictures.range, most=most))
+    most = 2 * math.ceil(max(width, height) * style.DPI)
+    places = [
+        (style.MARGIN + (index % columns) * (width + _GAP), upper + (index // columns) * pitch)
+        for index in range(cells.count)
+    ]
+    # The pictures first, so that axes[i] is record i.
+    for index, (left, top) in enumerate(places):
+        axes = style.picture_axes(figure, left, top + title_line, width, height)
+        axes.set_label(cells.numbers[index] if cells.titles is None else cells.titles[index])
+        cells.draw(axes, index, most)
+    for index, (left, top) in enumerate(places):
+        _write_title(figure, cells, index, left, top, width)
+        for number in range(cells.strips):
+            if index not in cells.alarms:
+                strip_top = top + strips_top + number * (_STRIP_HEIGHT + 0.03)
+                axes = style.picture_axes(figure, left, strip_top, width, _STRIP_HEIGHT)
+                cells.below(axes, index, number, math.ceil(width * style.DPI))
         for position, words in enumerate(texts[index]):
             style.write(
                 figure,
                 left,
-                top + title_line + image_height + 0.05 + position * line,
+                top + text_top + position * line,
                 words,
                 size=style.SMALL,
-                colour=style.MUTED,
+                colour=style.ALARM if index in cells.alarms else style.MUTED,
             )
     return figure
 
 
-def header(
-    heading: str, facts: str, notes: Sequence[str], width: float, below: float
-) -> tuple[Figure, float]:
-    """A figure with its heading, what is shown in grey, and what is odd in red.
-
-    Args:
-        heading: What is seen, in a few words.
-        facts: What it was made from.
-        notes: What a reader must know before trusting the picture.
-        width: Inches between the margins.
-        below: Inches that the picture needs under the header.
-
-    Returns:
-        The figure, and the inches from its upper edge to where the picture starts.
-    """
-    line = style.BODY * style.POINT * style.LINE
-    lines = [(words, style.MUTED) for words in style.wrap(facts, style.BODY, width, most=3)]
-    lines += [(words, style.ALARM) for note in notes for words in style.wrap(note, style.BODY, width, most=3)]
-    top = style.MARGIN - 0.08
-    start = top + style.TITLE * style.POINT * 1.6
-    figure = style.new_figure(
-        width + 2 * style.MARGIN, start + len(lines) * line + 0.14 + below + style.MARGIN, heading
+def _write_title(figure: Figure, cells: _Cells, index: int, left: float, top: float, width: float) -> None:
+    number = cells.numbers[index]
+    if cells.titles is None:
+        style.write(figure, left, top, number, weight="bold", width=width)
+        return
+    room = style.inches(number, style.SMALL)
+    room = min(room, width / 2)
+    style.write(figure, left, top, cells.titles[index], weight="bold", width=width - room - 0.06)
+    style.write(
+        figure,
+        left + width,
+        top + 0.02,
+        number,
+        size=style.SMALL,
+        colour=style.MUTED,
+        align="right",
+        width=room + 0.01,
     )
-    style.write(figure, style.MARGIN, top, heading, size=style.TITLE, weight="bold", width=width)
-    for position, (words, colour) in enumerate(lines):
-        style.write(figure, style.MARGIN, start + position * line, words, colour=colour)
-    return figure, start + len(lines) * line + 0.14
 
 
 def show_pixels(axes: Any, pixels: Any) -> None:
@@ -224,12 +343,13 @@ def _columns(count: int, aspect: float) -> int:
     return min(range(1, min(count, 16) + 1), key=unfit)
 
 
-def _side(columns: int) -> float:
-    """Inches of a cell's side: large for few images, small for many."""
-    return min(4.5, max(1.15, 11.0 / (columns + 1.5)))
+def _under(cells: _Cells, index: int, width: float) -> list[str]:
+    if index in cells.alarms:
+        return style.wrap(cells.alarms[index], style.SMALL, width, most=2)
+    return cells.texts(index, width)
 
 
-def _texts(features: Sequence[Feature], values: Statistics, index: int, width: float) -> list[str]:
+def _texts(features: Sequence[Feature], index: int, width: float) -> list[str]:
     parts = [f"{feature.name} {short(feature.values[index])}" for feature in features]
     lines = [style.fit(style.literal(part), style.SMALL, width) for part in parts[:_TEXT_LINES]]
     if len(parts) > _TEXT_LINES:
@@ -252,7 +372,3 @@ def _alarms(values: Sequence[Statistics]) -> list[str]:
         return []
     records = sum(1 for value in values if value.nan or value.infinite)
     return [f"{nan} NaN and {infinite} infinite values in {plural(records, 'record')}, painted magenta."]
-
-
-def plural(count: int, word: str) -> str:
-    return f"{count} {word}" + ("" if count == 1 else "s")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,12 +156,12 @@ def fit(words: str, size: float, width: float, *, weight: str = "normal") -> str
     """``words``, cut with an ellipsis where longer than ``width`` inches."""
     # A glance is enough for text that is far too long; measuring it in full could take seconds.
     words = words[: 8 + int(width * 72 / (size * 0.2))]
-    if _inches(words, size, weight) <= width:
+    if inches(words, size, weight) <= width:
         return words
     low, high = 0, len(words)
     while low < high:
         middle = (low + high + 1) // 2
-        if _inches(words[:middle].rstrip() + "…", size, weight) <= width:
+        if inches(words[:middle].rstrip() + "…", size, weight) <= width:
             low = middle
         else:
             high = middle - 1
@@ -173,13 +174,43 @@ def wrap(words: str, size: float, width: float, *, most: int) -> list[str]:
     rest = literal(words).split(" ")
     while rest and len(lines) < most:
         taken = 1
-        while taken < len(rest) and _inches(" ".join(rest[: taken + 1]), size, "normal") <= width:
+        while taken < len(rest) and inches(" ".join(rest[: taken + 1]), size, "normal") <= width:
             taken += 1
         if len(lines) == most - 1:
             taken = len(rest)
         lines.append(fit(" ".join(rest[:taken]), size, width))
         rest = rest[taken:]
     return lines
+
+
+def header(heading: str, facts: str, notes: Sequence[str], width: float, below: float) -> tuple[Figure, float]:
+    """A figure with its heading, what is shown in grey, and what is odd in red.
+
+    Args:
+        heading: What is seen, in a few words.
+        facts: What it was made from.
+        notes: What a reader must know before trusting the picture.
+        width: Inches between the margins.
+        below: Inches that the picture needs under the header.
+
+    Returns:
+        The figure, and the inches from its upper edge to where the picture starts.
+    """
+    line = BODY * POINT * LINE
+    lines = [(words, MUTED) for words in wrap(facts, BODY, width, most=3)]
+    lines += [(words, ALARM) for note in notes for words in wrap(note, BODY, width, most=3)]
+    top = MARGIN - 0.08
+    start = top + TITLE * POINT * 1.6
+    figure = new_figure(width + 2 * MARGIN, start + len(lines) * line + 0.14 + below + MARGIN, heading)
+    write(figure, MARGIN, top, heading, size=TITLE, weight="bold", width=width)
+    for position, (words, colour) in enumerate(lines):
+        write(figure, MARGIN, start + position * line, words, colour=colour)
+    return figure, start + len(lines) * line + 0.14
+
+
+def plural(count: int, word: str) -> str:
+    """``3 records``, ``1 record``."""
+    return f"{count} {word}" + ("" if count == 1 else "s")
 
 
 def check_path(path: str | os.PathLike[str] | None) -> Path | None:
@@ -217,9 +248,7 @@ def save(figure: Figure, path: Path | None, description: str = "") -> Figure:
         try:
             path.write_bytes(content)
         except OSError as error:
-            raise InvalidArgument(
-                f"path={str(path)!r} cannot be written: {error.strerror or error}"
-            ) from error
+            raise InvalidArgument(f"path={str(path)!r} cannot be written: {error.strerror or error}") from error
     return figure
 
 
@@ -233,9 +262,7 @@ def png(figure: Figure, description: str = "") -> bytes:
         "Description": description,
     }
     # PNG text chunks are Latin-1; what does not fit is escaped, so that any label can be described.
-    metadata = {
-        key: text.encode("latin-1", "backslashreplace").decode("latin-1") for key, text in metadata.items()
-    }
+    metadata = {key: text.encode("latin-1", "backslashreplace").decode("latin-1") for key, text in metadata.items()}
     buffer = io.BytesIO()
     # All that rcParams could decide is said here.
     figure.savefig(
@@ -263,7 +290,8 @@ def _rectangle(
     )
 
 
-def _inches(words: str, size: float, weight: str) -> float:
+def inches(words: str, size: float, weight: str = "normal") -> float:
+    """How wide one line of text is."""
     if not words:
         return 0.0
     points: float = text_to_path.get_text_width_height_descent(words, font(size, weight), ismath=False)[0]

@@ -1,0 +1,142 @@
+"""One figure of every kind, each looked at by eye before it was kept as a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+from matplotlib.figure import Figure
+
+from tests.views import pictures
+from tfqueue import views
+
+CLASSES = ["flag", "cord", "hat", "badge", "sky"]
+
+
+def jpeg(image: np.ndarray) -> bytes:
+    return cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 95])[1].tobytes()
+
+
+def strings(items: list[bytes]) -> np.ndarray:
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
+def colour_batch() -> Figure:
+    batch = {
+        "image": pictures.tiles(12).astype(np.float32) / 127.5 - 1,
+        "label": np.arange(12) % 5,
+        "file": strings([b"grace_hopper_%02d.jpg" % number for number in range(12)]),
+        "weight": np.linspace(0, 1, 12),
+    }
+    return views.show_batch(batch, class_names=CLASSES)
+
+
+def grey_batch() -> Figure:
+    return views.show_batch((pictures.tiles(30, 16)[..., 0], np.arange(30)))
+
+
+def photograph_alone() -> Figure:
+    return views.show_batch({"image": pictures.photograph(), "label": 7, "file": b"grace_hopper.jpg"}, histograms=True)
+
+
+def transparent() -> Figure:
+    return views.show_batch(pictures.transparent()[np.newaxis])
+
+
+def not_finite() -> Figure:
+    batch = pictures.tiles(4).astype(np.float32) / 255
+    batch[1, 8:14, 8:20] = np.nan
+    batch[2, :, 30:] = np.inf
+    return views.show_batch((batch, np.arange(4)))
+
+
+def channels_first() -> Figure:
+    tiles = pictures.tiles(6).astype(np.float32)
+    tiles = (tiles - tiles.mean((1, 2, 3), keepdims=True)) / tiles.std((1, 2, 3), keepdims=True)
+    return views.show_batch((tiles.transpose(0, 3, 1, 2), np.eye(10)[np.arange(6)]))
+
+
+def encoded() -> Figure:
+    photo = pictures.photograph()
+    cuts = [photo[20:200, 150:400], photo[150:330, 120:260], photo[400:520, 50:330], photo[0:150, 0:150]]
+    items = [jpeg(cut) for cut in cuts]
+    items[3] = items[3][:300]
+    return views.show_batch({"image/encoded": strings(items), "image/class/label": np.arange(4)})
+
+
+def raw_bytes() -> Figure:
+    planes = pictures.tiles(8).transpose(0, 3, 1, 2)
+    return views.show_batch({"image_raw": strings([plane.tobytes() for plane in planes]), "label": np.arange(8)})
+
+
+def boxes_and_masks() -> Figure:
+    photo = pictures.photograph()
+    image = np.stack([photo, photo[:, ::-1]])
+    mask = np.zeros((2, *photo.shape[:2]), np.int32)
+    rows, columns = np.mgrid[: photo.shape[0], : photo.shape[1]]
+    mask[0][((rows - 230) / 130) ** 2 + ((columns - 250) / 85) ** 2 < 1] = 1
+    mask[1][rows > 370] = 2
+    boxes = np.array(
+        [[[0.03, 0.3, 0.23, 0.7], [0.25, 0.28, 0.36, 0.62]], [[0.8, 0.1, 0.95, 0.5], [0, 0, 0, 0]]],
+        np.float32,
+    )
+    return views.show_batch({"image": image, "mask": mask, "boxes": boxes, "label": np.array([1, 2])})
+
+
+def sequences() -> Figure:
+    time = np.linspace(0, 6, 90)
+    walks = np.stack([np.sin(time * (1 + number)) * (number + 1) for number in range(6)])
+    paths = np.stack([np.cumsum(np.cos(time[:, None] * [1, 2, 3] + number), axis=0) for number in range(6)])
+    return views.show_batch({"image": pictures.tiles(6), "label": np.arange(6), "speed": walks, "path": paths})
+
+
+def audio() -> Figure:
+    time = np.arange(8000) / 8000
+    sounds = [np.sin(2 * np.pi * 5 * (n + 1) * time) * np.exp(-((time - 0.15 * (n + 1)) ** 2) * 40) for n in range(6)]
+    batch = {
+        "audio": (np.stack(sounds) * 20000).astype(np.int16),
+        "label": strings([b"yes", b"no", b"up"] * 2),
+    }
+    return views.show_batch(batch)
+
+
+def pair_of_changes() -> Figure:
+    reference = pictures.tiles(8)
+    candidate = reference.copy()
+    candidate[2] = candidate[2][..., ::-1]
+    candidate[4, 3:6, 5:20] //= 2
+    candidate[6] = cv2.resize(cv2.resize(candidate[6], (24, 24)), (32, 32))
+    labels = np.arange(8)
+    wrong = labels.copy()
+    wrong[7] = 0
+    return views.show_pair({"image": reference, "label": labels}, {"image": candidate, "label": wrong}, n=4)
+
+
+def pair_of_shapes() -> Figure:
+    reference = pictures.tiles(3).astype(np.float32) / 255
+    candidate = reference[:2, :28].copy()
+    candidate[1, 5:9] = np.nan
+    return views.show_pair((reference, np.arange(3)), (candidate, np.arange(2)))
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    function.__name__: function
+    for function in (
+        colour_batch,
+        grey_batch,
+        photograph_alone,
+        transparent,
+        not_finite,
+        channels_first,
+        encoded,
+        raw_bytes,
+        boxes_and_masks,
+        sequences,
+        audio,
+        pair_of_changes,
+        pair_of_shapes,
+    )
+}
