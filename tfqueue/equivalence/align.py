@@ -141,7 +141,12 @@ class Aligned:
         if not self.active:
             return
         self._look(reference, candidate, rows)
-        if not self._judged and self.unequal >= _PAIRS:
+        if self.unequal >= _PAIRS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Decide, once, whether records at the same place are the same records."""
+        if not self._judged:
             self._judged = True
             self.active = self.equal >= self.compared / 2 or self.alike() is not False
 
@@ -197,7 +202,7 @@ class Aligned:
 
 def _near(left: list[Leaf], right: list[Leaf]) -> bool | None:
     rows = [
-        (a.array[0], b.array[0])
+        (a.array[:1], b.array[:1])
         for a, b in zip(left, right, strict=True)
         if isinstance(a, Dense) and isinstance(b, Dense)
     ]

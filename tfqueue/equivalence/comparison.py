@@ -191,6 +191,8 @@ class _Reading:
         pairing = self._prepare()
         if pairing is not None and pairing.pairs:
             self._read()
+            if self.aligned is not None:
+                self.aligned.finish()
         else:
             for observation in (self.reference, self.candidate):
                 observation.stop("not read")

@@ -29,6 +29,7 @@ with a probability of about 2**-64.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -102,7 +103,7 @@ def fold(words: Words) -> Words:
     longer = np.zeros(rows, dtype=bool)
     for block, value in enumerate(sums):
         filled = value != 0
-        total += np.where(filled, fmix(value + np.uint64(block) * _GOLDEN), np.uint64(0))
+        total += np.where(filled, fmix(value + np.uint64(block * int(_GOLDEN) % 2**64)), np.uint64(0))
         if block:
             longer |= filled
     return np.where(longer, total, alone)
@@ -111,7 +112,7 @@ def fold(words: Words) -> Words:
 def number_words(array: Array) -> Words:
     """The words of each row of an array of numbers, shape [n, ...] -> [n, w]."""
     rows = array.shape[0]
-    flat = array.reshape(rows, -1)
+    flat = array.reshape(rows, math.prod(array.shape[1:]))
     kind = flat.dtype.kind
     if kind in "fc" or flat.dtype.name.startswith(("bfloat", "float8")):
         flat = flat + flat.dtype.type(0)  # -0.0 + 0 is +0.0

@@ -73,7 +73,8 @@ class Evidence:
     def surplus(self) -> tuple[Indices, Indices]:
         """The numbers of the records that only the reference has, and of those that only the candidate has.
 
-        A record that one side delivers more often than the other is there for its last deliveries.
+        Of a record that one side delivers more often than the other, the deliveries are counted to which the
+        other side has no equal at the same place, and the last ones first.
         """
         if self.same_records:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -83,7 +84,10 @@ class Evidence:
 
 def _surplus(one: Words, other: Words) -> Indices:
     """Positions in ``one`` of the digests that it holds more often than ``other``, in ascending order."""
-    order = np.argsort(one, kind="stable")
+    common = min(len(one), len(other))
+    apart = np.ones(len(one), dtype=bool)
+    apart[:common] = one[:common] != other[:common]
+    order = np.lexsort((apart, one))
     ordered = one[order]
     there = np.sort(other)
     # The k-th copy of a digest (k from 0) is surplus if the other side holds k copies or fewer.
