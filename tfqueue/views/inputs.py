@@ -147,21 +147,22 @@ def _merge(elements: Iterator[Any], n: int | None) -> list[Feature] | None:
     """The features of the first ``n`` records; of the first batch or 25 records for None."""
     parts: list[list[Feature]] = []
     records = 0
-    single = True
+    singly: bool | None = None
     for element in elements:
         features = flatten(element)
-        single = is_record(features)
-        if not single and all(f.values.ndim and len(f.values) == 1 for f in features):
-            # A batch of one, or a record whose features are all lists of one value: the two cannot be told apart.
-            single = True
+        # A batch of one, or a record whose features are all lists of one value: the two cannot be told apart.
+        one = all(feature.values.ndim and len(feature.values) == 1 for feature in features)
+        if singly is None:
+            singly = one or is_record(features)
+        if singly and one:
             features = [Feature(f.name, f.values.reshape(f.values.shape[1:])) for f in features]
         parts.append(features)
-        records += 1 if single else max((len(f.values) for f in features if f.values.ndim), default=1)
-        if records >= (n or (_DEFAULT_RECORDS if single else 1)):
+        records += 1 if singly else max((len(f.values) for f in features if f.values.ndim), default=1)
+        if records >= (n or (_DEFAULT_RECORDS if singly else 1)):
             break
     if not parts:
         return None
-    return _stack(parts) if single else _concatenate(parts)
+    return _stack(parts) if singly else _concatenate(parts)
 
 
 def _batched(features: list[Feature]) -> list[Feature]:
