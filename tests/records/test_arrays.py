@@ -70,9 +70,7 @@ def test_only_slices_are_taken_of_what_is_no_array(tmp_path: Path) -> None:
 
 def test_bad_arrays(tmp_path: Path) -> None:
     path = tmp_path / "a"
-    with pytest.raises(
-        InvalidArgument, match="differ in the length of their first axis: 'X' has 3, 'y' has 4"
-    ):
+    with pytest.raises(InvalidArgument, match="differ in the length of their first axis: 'X' has 3, 'y' has 4"):
         records.write_arrays(path, {"X": np.zeros((3, 2)), "y": np.zeros(4)})
     with pytest.raises(InvalidArgument, match="arrays is empty"):
         records.write_arrays(path, {})

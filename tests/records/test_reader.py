@@ -22,14 +22,18 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_is_no_file_is_named(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
-        RecordError, match=r"b.tfrecord' does not exist \(nearest existing folder .*'a.tfrecord'"
+        RecordError,
+        match=r"b.tfrecord' does not exist \(nearest existing folder "
+        ".*'a.tfrecord'",
     ):
         records.read(tmp_path / "b.tfrecord")
     with pytest.raises(RecordError, match=r"does not exist \(nearest existing folder .* has 1 entries"):
         records.read(tmp_path / "x" / "y" / "b.tfrecord")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        RecordError, match=r"no file matches 'b\*' \(working folder '.*', nearest existing folder '.'"
+        RecordError,
+        match=r"no file matches 'b\*' \(working folder '.*', nearest existing "
+        "folder '.'",
     ):
         records.read("b*")
     with pytest.raises(InvalidArgument, match="paths is an empty list"):

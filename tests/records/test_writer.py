@@ -114,9 +114,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
         ({"bytes_per_shard": 1}, [1] * 10),
     ],
 )
-def test_shards_are_exact(
-    tmp_path: Path, options: dict[str, Any], sizes: list[int], compression: str
-) -> None:
+def test_shards_are_exact(tmp_path: Path, options: dict[str, Any], sizes: list[int], compression: str) -> None:
     paths = write_numbers(tmp_path / "train.tfrecord", 10, compression=compression, **options)
     count = len(sizes)
     assert [os.path.basename(path) for path in paths] == [
@@ -198,7 +196,9 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr("tfqueue.records.framefile.os.write", full)
     with pytest.raises(
-        RecordError, match=r"a.tfrecord' cannot be written: No space left on device"
+        RecordError,
+        match=r"a.tfrecord' cannot be written: No space left on "
+        "device",
     ) as caught:
         write_numbers(tmp_path / "a.tfrecord", 10)
     assert isinstance(caught.value.__cause__, OSError)

@@ -113,9 +113,7 @@ def check_target(path: str, *, overwrite: bool) -> None:
     folder = os.path.dirname(path) or os.curdir
     if not os.path.isdir(folder):
         what = "is no folder" if os.path.lexists(folder) else "does not exist"
-        raise RecordError(
-            f"{path!r} cannot be written: the folder {folder!r} {what}; create it first", file=path
-        )
+        raise RecordError(f"{path!r} cannot be written: the folder {folder!r} {what}; create it first", file=path)
     if os.path.isdir(path):
         raise RecordError(f"{path!r} is a folder; expected the name of a file in it", file=path)
     if os.path.lexists(path):

@@ -33,6 +33,4 @@ def normalise(compression: str | None, *, name: str) -> Compression:
         return "GZIP"
     if upper == "ZLIB":
         return "ZLIB"
-    raise InvalidArgument(
-        f"compression is {compression!r}; expected 'GZIP', 'ZLIB', '' (none) or None (by the name)"
-    )
+    raise InvalidArgument(f"compression is {compression!r}; expected 'GZIP', 'ZLIB', '' (none) or None (by the name)")

@@ -113,12 +113,7 @@ def plain(feature: Feature) -> Array:
 def _restore_array(name: str, feature: Feature, context: Mapping[str, Feature]) -> Array | None:
     shape, text = context.get(name + SHAPE_SUFFIX), context.get(name + DTYPE_SUFFIX)
     # A shape without dimensions is an empty int64_list.
-    if (
-        not isinstance(shape, np.ndarray)
-        or shape.dtype != np.int64
-        or not isinstance(text, list)
-        or len(text) != 1
-    ):
+    if not isinstance(shape, np.ndarray) or shape.dtype != np.int64 or not isinstance(text, list) or len(text) != 1:
         return None
     dims = tuple(shape.tolist())
     if any(dim < 0 for dim in dims):
@@ -210,9 +205,7 @@ def _feature(view: memoryview, start: int, end: int) -> Feature:
     if kind == 0:
         return None
     if kind == 1:
-        return [
-            bytes(view[a:b]) for low, high in pieces for field, a, b in _fields(view, low, high) if field == 1
-        ]
+        return [bytes(view[a:b]) for low, high in pieces for field, a, b in _fields(view, low, high) if field == 1]
     read = _floats if kind == 2 else _integers
     arrays = [read(view, low, high) for low, high in pieces]
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
@@ -223,9 +216,7 @@ def _floats(view: memoryview, start: int, end: int) -> Array:
     for field, low, high in _fields(view, start, end):
         if field == 1:
             if (high - low) % 4:
-                raise MalformedError(
-                    f"a float_list at byte {low} has {high - low} bytes, not a multiple of 4"
-                )
+                raise MalformedError(f"a float_list at byte {low} has {high - low} bytes, not a multiple of 4")
             arrays.append(np.frombuffer(view[low:high], "<f4").copy())
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.float32), *arrays])
 
@@ -274,9 +265,7 @@ def _fields(view: memoryview, start: int, end: int) -> Iterator[tuple[int, int, 
         if field == 0:
             raise MalformedError(f"byte {position - 1} has field number 0")
         if length > end - position:
-            raise MalformedError(
-                f"a field at byte {position} claims {length} bytes, but {end - position} are left"
-            )
+            raise MalformedError(f"a field at byte {position} claims {length} bytes, but {end - position} are left")
         yield field, position, position + length
         position += length
 

@@ -17,7 +17,7 @@ https://protobuf.dev/programming-guides/encoding:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -55,6 +55,7 @@ Layout: TypeAlias = Literal["bytes", "list"]
 
 _LIST_TAG = {ONE: b"\x0a", MANY: b"\x0a", FLOAT: b"\x12", INT64: b"\x1a"}
 _CACHE_SIZE = 4096
+_NESTED = {list, tuple, np.ndarray}
 
 
 class ExampleEncoder:
@@ -93,7 +94,7 @@ class ExampleEncoder:
         self._as_bytes = layout == "bytes"
         self._narrow = narrow
         self._heads: dict[tuple[str, int, int], bytes] = {}
-        self._sidecars: dict[tuple[str, str, tuple[int, ...]], bytes] = {}
+        self._sidecars: dict[tuple[str, str | np.dtype[Any], tuple[int, ...]], bytes] = {}
 
     def encode(self, features: Mapping[str, Any], *, record: int | None = None) -> bytes:
         """Returns the serialized tf.train.Example of ``features``.
@@ -184,9 +185,10 @@ class ExampleEncoder:
                 return self._array_as_bytes(name, np.asarray(value), features)
             return (*as_list(np.asarray(value), narrow=self._narrow), b"")
         if isinstance(value, (list, tuple)):
-            if any(isinstance(item, (list, tuple, np.ndarray)) and not _is_scalar(item) for item in value):
+            kinds = set(map(type, value))
+            if kinds & _NESTED and any(not _is_scalar(item) for item in value):
                 return self._ragged(name, value, features)
-            return (*sequence(value, narrow=self._narrow), b"")
+            return (*sequence(value, kinds, narrow=self._narrow), b"")
         if isinstance(value, (bytes, bytearray, memoryview)):
             return ONE, bytes(value), b""
         if isinstance(value, str):
@@ -197,60 +199,48 @@ class ExampleEncoder:
             return FLOAT, floating(value), b""
         if hasattr(value, "__array__"):  # tensors, and the arrays of other libraries
             return self._other(name, np.asarray(value), features)
-        raise RefusedError(
-            f"a value of type {type(value).__name__}; expected a number, bytes, str, array, or a list"
-        )
+        raise RefusedError(f"a value of type {type(value).__name__}; expected a number, bytes, str, array, or a list")
 
-    def _array_as_bytes(
-        self, name: str, array: Array, features: Mapping[str, Any]
-    ) -> tuple[int, Payload, bytes]:
+    def _array_as_bytes(self, name: str, array: Array, features: Mapping[str, Any]) -> tuple[int, Payload, bytes]:
         dtype = array.dtype
         kind: int
         payload: Payload
+        text_name = ""
         if is_text(dtype):
-            elements, dtype_name = texts(array)
+            elements, text_name = texts(array)
             kind, payload = many(elements)
         elif not is_storable(dtype):
             raise RefusedError(
                 f"an array of dtype {dtype} cannot be stored so that it comes back everywhere; "
                 "store its fields, or convert it"
             )
+        elif not array.shape and (is_small_float(dtype) or is_small_integer(dtype)):
+            kind, payload = as_list(array, narrow=False)
         else:
-            dtype_name = dtype.name
-            if array.ndim == 0 and (is_small_float(dtype) or is_small_integer(dtype)):
-                kind, payload = as_list(array, narrow=False)
-            else:
-                kind, payload = ONE, raw(array)
-        key = (name, dtype_name, array.shape)
+            kind, payload = ONE, raw(array)
+        # Not by dtype.name, which takes longer than all the rest.
+        key = (name, text_name or dtype, array.shape)
         sidecar = self._sidecars.get(key)
         if sidecar is None:
-            sidecar = self._sidecar(*key)
+            sidecar = self._sidecar(name, text_name or dtype.name, array.shape)
+            if len(self._sidecars) >= _CACHE_SIZE:
+                self._sidecars.clear()
+            self._sidecars[key] = sidecar
         self._check_free(name, features, SHAPE_SUFFIX, DTYPE_SUFFIX)
         return kind, payload, sidecar
 
     def _sidecar(self, name: str, dtype_name: str, shape: tuple[int, ...]) -> bytes:
         dims = varints(np.array(shape, np.int64))
         text = dtype_name.encode()
-        entries = b"".join(
-            (
-                self._head(name + SHAPE_SUFFIX, INT64, len(dims), None),
-                dims,
-                self._head(name + DTYPE_SUFFIX, ONE, len(text), None),
-                text,
-            )
-        )
-        if len(self._sidecars) >= _CACHE_SIZE:
-            self._sidecars.clear()
-        self._sidecars[name, dtype_name, shape] = entries
-        return entries
+        shape_head = self._head(name + SHAPE_SUFFIX, INT64, len(dims), None)
+        dtype_head = self._head(name + DTYPE_SUFFIX, ONE, len(text), None)
+        return b"".join((shape_head, dims, dtype_head, text))
 
     def _ragged(self, name: str, rows: Any, features: Mapping[str, Any]) -> tuple[int, Payload, bytes]:
         for row in rows:
             if isinstance(row, np.ndarray) and row.ndim == 1:
                 continue
-            if not isinstance(row, (list, tuple)) or any(
-                isinstance(item, (list, tuple, np.ndarray)) for item in row
-            ):
+            if not isinstance(row, (list, tuple)) or any(isinstance(item, (list, tuple, np.ndarray)) for item in row):
                 raise RefusedError(
                     "a list that is nested unevenly or more than two deep; expected a list of flat lists or "
                     "of 1-D arrays (or one numpy array, if all rows have the same length)"
@@ -259,17 +249,20 @@ class ExampleEncoder:
         if len(arrays) == len(rows):
             kind, payload = as_list(np.concatenate(arrays), narrow=self._narrow)
         else:
-            kind, payload = sequence([item for row in rows for item in row], narrow=self._narrow)
+            kind, payload = self._flat([item for row in rows for item in row])
         lengths = varints(np.array([len(row) for row in rows], np.int64))
         self._check_free(name, features, ROW_LENGTHS_SUFFIX)
         return kind, payload, self._head(name + ROW_LENGTHS_SUFFIX, INT64, len(lengths), None) + lengths
+
+    def _flat(self, values: Sequence[Any]) -> tuple[int, Payload]:
+        return sequence(values, set(map(type, values)), narrow=self._narrow)
 
     def _as_list(self, value: Any) -> tuple[int, Payload]:
         """Returns one step of a sequence."""
         if isinstance(value, (np.ndarray, np.generic)):
             return as_list(np.asarray(value), narrow=self._narrow)
         if isinstance(value, (list, tuple)):
-            return sequence(value, narrow=self._narrow)
+            return self._flat(value)
         if value is None:
             return UNSET, b""
         kind, payload, extra = self._other("", value, {})
@@ -278,9 +271,7 @@ class ExampleEncoder:
     def _check_free(self, name: str, features: Mapping[str, Any], *suffixes: str) -> None:
         for suffix in suffixes:
             if name + suffix in features:
-                raise RefusedError(
-                    f"{name + suffix!r} is a feature of its own, but tfqueue writes it beside {name!r}"
-                )
+                raise RefusedError(f"{name + suffix!r} is a feature of its own, but tfqueue writes it beside {name!r}")
 
     def _head(self, name: str, kind: int, size: int, record: int | None) -> bytes:
         """Returns everything of a map entry that stands before a payload of ``size`` bytes."""

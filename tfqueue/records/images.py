@@ -103,15 +103,11 @@ def class_folders(folder: Path) -> list[str]:
     name = fspath(folder)
     try:
         with os.scandir(name) as entries:
-            classes = sorted(
-                entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")
-            )
+            classes = sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     except OSError as error:
         raise RecordError(f"the image folder {name!r} cannot be read: {error.strerror}", file=name) from error
     if not classes:
-        raise InvalidArgument(
-            f"{name!r} has no sub-folder; expected one for each class, with its images in it"
-        )
+        raise InvalidArgument(f"{name!r} has no sub-folder; expected one for each class, with its images in it")
     return classes
 
 
@@ -135,9 +131,7 @@ def _pair_item(position: int, pair: Any) -> ImageItem:
     try:
         label = int(pair[1].__index__())
     except AttributeError:
-        raise InvalidArgument(
-            f"the label of {name!r} (item {position}) is {pair[1]!r}; expected an int"
-        ) from None
+        raise InvalidArgument(f"the label of {name!r} (item {position}) is {pair[1]!r}; expected an int") from None
     return ImageItem(name, label, name)
 
 
@@ -161,9 +155,7 @@ def _features(item: ImageItem) -> dict[str, Any]:
         with open(item.path, "rb") as file:
             data = file.read()
     except OSError as error:
-        raise RecordError(
-            f"the image {item.path!r} cannot be read: {error.strerror}", file=item.path
-        ) from error
+        raise RecordError(f"the image {item.path!r} cannot be read: {error.strerror}", file=item.path) from error
     image = imagefile.inspect(data, name=item.path)
     return {
         "image": data,

@@ -36,9 +36,7 @@ def expand(paths: Paths) -> list[str]:
     if isinstance(paths, (str, PathLike)):
         return _expand_one(paths)
     if not isinstance(paths, Iterable):
-        raise InvalidArgument(
-            f"paths is {paths!r}; expected a path, a pattern, or a list of them (str or Path)"
-        )
+        raise InvalidArgument(f"paths is {paths!r}; expected a path, a pattern, or a list of them (str or Path)")
     found = [name for path in paths for name in _expand_one(path)]
     if not found:
         raise InvalidArgument("paths is an empty list: there is no file to read")
@@ -68,11 +66,7 @@ def _expand_one(path: Path) -> list[str]:
 
 def _wanted(name: str) -> bool:
     base = os.path.basename(name)
-    return (
-        not base.startswith(".")
-        and not base.endswith((MANIFEST_SUFFIX, INDEX_SUFFIX))
-        and os.path.isfile(name)
-    )
+    return not base.startswith(".") and not base.endswith((MANIFEST_SUFFIX, INDEX_SUFFIX)) and os.path.isfile(name)
 
 
 def _surroundings(name: str) -> str:

@@ -121,9 +121,7 @@ def header_length(head: bytes) -> int | None:
 def _inflated_head(head: bytes, window_bits: int) -> bytes | None:
     if window_bits == 31 and head[:3] != b"\x1f\x8b\x08":
         return None
-    if window_bits == 15 and (
-        len(head) < 2 or head[0] & 15 != 8 or head[0] >> 4 > 7 or (head[0] << 8 | head[1]) % 31
-    ):
+    if window_bits == 15 and (len(head) < 2 or head[0] & 15 != 8 or head[0] >> 4 > 7 or (head[0] << 8 | head[1]) % 31):
         return None
     try:
         return zlib.decompressobj(window_bits).decompress(head, _CHUNK)
@@ -342,6 +340,4 @@ def _cut(name: str, index: int, offset: int, length: int, available: int) -> Dam
 
 def damaged(name: str, index: int, offset: int, words: str) -> DamagedRecord:
     """Returns the error for a damaged record."""
-    return DamagedRecord(
-        f"{name!r}, record {index}, byte {offset}: {words}", file=name, record=index, offset=offset
-    )
+    return DamagedRecord(f"{name!r}, record {index}, byte {offset}: {words}", file=name, record=index, offset=offset)

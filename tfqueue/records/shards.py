@@ -50,9 +50,7 @@ def open_output(
         return ShardSet(path, forever, compression=compression, overwrite=overwrite, endless=True)
     if bytes_per_shard is not None:
         forever = itertools.repeat(2**63)
-        return ShardSet(
-            path, forever, compression=compression, overwrite=overwrite, endless=True, size=bytes_per_shard
-        )
+        return ShardSet(path, forever, compression=compression, overwrite=overwrite, endless=True, size=bytes_per_shard)
     return SingleFile(path, compression=compression, overwrite=overwrite)
 
 
@@ -148,9 +146,7 @@ class ShardSet:
     def _next(self) -> FrameFile:
         limit = next(self._limits, None)
         if limit is None:
-            raise RecordError(
-                f"more records are written to {self._path!r} than expected_records says", file=self._path
-            )
+            raise RecordError(f"more records are written to {self._path!r} than expected_records says", file=self._path)
         if len(self._files) >= _MAX_OPEN:
             self._files[-1].park()
         file = self._open()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -26,6 +28,9 @@ DTYPE_SUFFIX: Final = "/dtype"
 ROW_LENGTHS_SUFFIX: Final = "/row_lengths"
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+# Half a step above the largest float32: from here on rounding gives infinity.
+_FLOAT_MAX = float.fromhex("0x1.ffffffp127")
+_COPIED = 1 << 14
 _SMALL = [bytes([value]) for value in range(128)]
 _pack_float = struct.Struct("<f").pack
 
@@ -48,27 +53,77 @@ def varint(value: int) -> bytes:
 
 def varints(values: Array) -> bytes:
     """Returns the varints of int64 ``values``, end to end; a negative one takes ten bytes, as in protobuf."""
-    if not values.size:
-        return b""
+    if values.size < 16:
+        return b"".join(map(integer, values.tolist()))
     unsigned = values.view(np.uint64)
     largest = int(unsigned.max())
     if largest < 128:
         return unsigned.astype(np.uint8).tobytes()
-    width = max(1, -(-largest.bit_length() // 7))
-    # Byte j of every value in column j, with the bit that says "more follows"; then only the bytes in use are
-    # kept.
-    columns = np.empty((values.size, width), np.uint8)
-    used = np.empty((values.size, width), np.bool_)
-    rest = unsigned
-    for column in range(width):
-        used[:, column] = rest != 0
-        columns[:, column] = rest
-        rest = rest >> np.uint64(7)
-    used[:, 0] = True
-    columns |= 0x80
-    lengths = used.sum(axis=1)
-    columns[np.arange(values.size), lengths - 1] &= 0x7F
-    return columns[used].tobytes()
+    width = -(-largest.bit_length() // 7)
+    if width <= 8:
+        rows = _septets(unsigned, width)
+    else:
+        low = _septets(unsigned & np.uint64(2**56 - 1), 8)
+        high = _septets(unsigned >> np.uint64(56), 2)
+        low[unsigned >= np.uint64(2**56)] |= 0x80
+        rows = np.concatenate((low, high), axis=1)[:, :width]
+    return _without_unused(np.ascontiguousarray(rows), unsigned == 0)
+
+
+def _septets(values: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint8]:
+    """Returns a row of ``width`` bytes a value: seven bits each, low ones first, and the bit "more
+    follows".
+    """
+    dtype, steps = _SPREAD[0 if width <= 2 else 1 if width <= 4 else 2]
+    spread = values.astype(dtype)
+    # Makes room for the extra bits: halves the groups of bits until each has seven.
+    for stay, move, shift in steps:
+        spread = (spread & dtype(stay)) | ((spread & dtype(move)) << dtype(shift))
+    # Now bit 7 of a byte is free. It must be set if any higher byte holds a bit: OR them down, and add 127 to
+    # carry.
+    above = spread >> dtype(8)
+    bits = 8
+    while bits < 8 * (width - 1):
+        above |= above >> dtype(bits)
+        bits *= 2
+    size = np.dtype(dtype).itemsize
+    above += dtype(int.from_bytes(b"\x7f" * size, "little"))
+    above &= dtype(int.from_bytes(b"\x80" * size, "little"))
+    spread |= above
+    return spread.astype(np.dtype(dtype).newbyteorder("<"), copy=False).view(np.uint8).reshape(-1, size)[:, :width]
+
+
+_SPREAD: Final = (
+    (np.uint16, ((0x7F, 0x3F80, 1),)),
+    (np.uint32, ((0x3FFF, 0xFFFC000, 2), (0x7F007F, 0x3F803F80, 1))),
+    (
+        np.uint64,
+        (
+            (0xFFFFFFF, 0xFFFFFFF0000000, 4),
+            (0x3FFF00003FFF, 0xFFFC0000FFFC000, 2),
+            (0x7F007F007F007F, 0x3F803F803F803F80, 1),
+        ),
+    ),
+)
+
+
+def _without_unused(rows: npt.NDArray[np.uint8], zeros: npt.NDArray[np.bool_]) -> bytes:
+    """Returns the bytes in use, end to end. They are those that are not zero, but for the only one of a
+    zero.
+    """
+    positions = np.flatnonzero(zeros).tolist()
+    if 16 * len(positions) < len(rows):
+        # Deleting a byte value is the fastest way there is; the zeros are put back between the pieces.
+        data = rows.tobytes()
+        width = rows.shape[1]
+        edges = [0, *(edge for position in positions for edge in (position, position + 1)), len(rows)]
+        pieces = zip(edges[0::2], edges[1::2], strict=True)
+        return b"\0".join([data[width * low : width * high].translate(None, b"\0") for low, high in pieces])
+    flat = rows.reshape(-1)
+    used = flat != 0
+    used[:: rows.shape[1]] = True
+    kept: npt.NDArray[np.uint8] = flat[used]
+    return kept.tobytes()
 
 
 def integer(value: int) -> bytes:
@@ -103,23 +158,25 @@ def encode_text(value: str) -> bytes:
     try:
         return value.encode()
     except UnicodeEncodeError as error:
-        raise RefusedError(
-            f"{value!r} cannot be stored as UTF-8: {error.reason} at character {error.start}"
-        ) from None
+        raise RefusedError(f"{value!r} cannot be stored as UTF-8: {error.reason} at character {error.start}") from None
 
 
 def raw(array: Array) -> Payload:
     """Returns the memory of an array, row-major and little-endian; without a copy where it is so already."""
-    dtype = array.dtype.newbyteorder("<")
-    flat = np.ascontiguousarray(array, dtype=dtype).reshape(-1)
-    return flat.view(np.uint8).data if flat.nbytes else b""
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    if array.nbytes < _COPIED:  # a view of a small array costs more than its copy
+        return array.tobytes()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
+@lru_cache(maxsize=256)
 def is_small_float(dtype: np.dtype[Any]) -> bool:
     """Says whether every value of ``dtype`` is a float32 as well, so that a float_list holds it exactly."""
     return (dtype.kind == "f" and dtype.itemsize <= 4) or (_is_extension(dtype) and "float" in dtype.name)
 
 
+@lru_cache(maxsize=256)
 def is_small_integer(dtype: np.dtype[Any]) -> bool:
     """Says whether every value of ``dtype`` is an int64 as well, so that an int64_list holds it exactly."""
     if dtype.kind == "u":
@@ -132,6 +189,7 @@ def _is_extension(dtype: np.dtype[Any]) -> bool:
     return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
 
 
+@lru_cache(maxsize=256)
 def is_storable(dtype: np.dtype[Any]) -> bool:
     """Says whether the memory of an array of ``dtype`` means the same everywhere."""
     # A long double differs from one platform to the next.
@@ -194,9 +252,7 @@ def as_list(array: Array, *, narrow: bool) -> tuple[int, Payload]:
         if array.size and int(array.max()) > _INT64_MAX:
             raise RefusedError(f"{int(array.max())} is outside the range of int64_list; use layout='bytes'")
         return INT64, varints(np.ascontiguousarray(array, dtype=np.int64).reshape(-1))
-    raise RefusedError(
-        f"an array of dtype {dtype.name} has no list form; use layout='bytes' or convert it first"
-    )
+    raise RefusedError(f"an array of dtype {dtype.name} has no list form; use layout='bytes' or convert it first")
 
 
 def _narrowed(array: Array) -> Array:
@@ -204,18 +260,17 @@ def _narrowed(array: Array) -> Array:
         small = array.astype("<f4")
     lost = np.isinf(small) & np.isfinite(array)
     if lost.any():
-        raise RefusedError(
-            f"{array[lost].flat[0]!r} is outside the range of float32, which a float_list holds"
-        )
+        raise RefusedError(f"{array[lost].flat[0]!r} is outside the range of float32, which a float_list holds")
     return small
 
 
-def sequence(values: Sequence[Any], *, narrow: bool) -> tuple[int, Payload]:
-    """Returns the kind and payload of a flat list of Python or numpy values."""
-    kinds = set(map(type, values))
+def sequence(values: Sequence[Any], kinds: set[type], *, narrow: bool) -> tuple[int, Payload]:
+    """Returns the kind and payload of a flat list of Python or numpy values of the types ``kinds``."""
     if not kinds:
         return UNSET, b""
     if kinds <= {int, bool}:
+        if len(values) < 32:
+            return INT64, b"".join(map(integer, values))
         try:
             return INT64, varints(np.array(values, np.int64))
         except OverflowError:
@@ -223,7 +278,11 @@ def sequence(values: Sequence[Any], *, narrow: bool) -> tuple[int, Payload]:
             raise RefusedError(f"{outside} is outside the range of int64_list") from None
     if kinds <= {float, int, bool}:
         # A Python float promises no precision; an array of float64 does, and goes through as_list.
-        return FLOAT, raw(_narrowed(np.array(values, np.float64)))
+        try:
+            return FLOAT, struct.pack(f"<{len(values)}f", *values)
+        except OverflowError:
+            outside = next(value for value in values if _FLOAT_MAX <= abs(value) != math.inf)
+            raise RefusedError(f"{outside!r} is outside the range of float32, which a float_list holds") from None
     if kinds <= {bytes, str, bytearray, memoryview}:
         return many([encode_text(value) if isinstance(value, str) else bytes(value) for value in values])
     if all(issubclass(kind, (np.generic, int, float)) for kind in kinds):

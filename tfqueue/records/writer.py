@@ -98,9 +98,7 @@ class RecordWriter:
         self._advance = self._bar.__enter__()
         self._open = True
 
-    def write(
-        self, features: Mapping[str, Any], *, sequences: Mapping[str, Iterable[Any]] | None = None
-    ) -> None:
+    def write(self, features: Mapping[str, Any], *, sequences: Mapping[str, Iterable[Any]] | None = None) -> None:
         """Writes one record.
 
         Args:
