@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import filters, fixed_length, handmade, images, joins, padding, slices, text, tfrecords  # noqa: F401 - importing a family registers its programs
+from . import feeding, filters, fixed_length, handmade, images, joins, padding, python_sources, slices, text, tfrecords  # noqa: F401 - importing a family registers its programs
 from .check import fingerprint, problems, split
 from .registry import NO_FAULT, DataFile, Entry, Fault, Program, Stage, registered
 

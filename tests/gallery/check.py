@@ -71,9 +71,7 @@ def problems(program: Program, batches: Iterable[Any]) -> list[str]:
         for column in range(len(program.records[0])):
             found += [
                 f"component {column}: {problem}"
-                for problem in _values(
-                    program, [r[column] for r in delivered], [r[column] for r in program.records]
-                )
+                for problem in _values(program, [r[column] for r in delivered], [r[column] for r in program.records])
             ]
         return found
     return found + _values(program, delivered, program.records)
@@ -87,9 +85,7 @@ def _values(program: Program, delivered: Sequence[Any], epoch: Sequence[Any]) ->
         wanted = list(islice(cycle(one_epoch), length))
         for position, (a, b) in enumerate(zip(got, wanted, strict=False)):
             if a != b:
-                return [
-                    f"record {position} is {delivered[position]!r}, expected {epoch[position % len(epoch)]!r}"
-                ]
+                return [f"record {position} is {delivered[position]!r}, expected {epoch[position % len(epoch)]!r}"]
         return [] if len(got) == length else [f"{len(got)} records, expected {length}"]
     if program.epochs is None:
         # A source that goes round has read each record at most this often, whatever waits in the queues.

@@ -71,8 +71,7 @@ def example(**values: Any) -> bytes:
 def sequence_example(context: dict[str, Any], lists: dict[str, Sequence[Any]]) -> bytes:
     """A serialized tf.train.SequenceExample; each list holds the value of every frame."""
     feature_list = {
-        key: tf.train.FeatureList(feature=[feature(value) for value in values])
-        for key, values in lists.items()
+        key: tf.train.FeatureList(feature=[feature(value) for value in values]) for key, values in lists.items()
     }
     return tf.train.SequenceExample(
         context=features(**context), feature_lists=tf.train.FeatureLists(feature_list=feature_list)

@@ -24,9 +24,7 @@ def cifar_records(count: int) -> tuple[list[bytes], list[np.ndarray]]:
 def decode_cifar(value: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     record_bytes = tf.decode_raw(value, tf.uint8)
     label = tf.cast(tf.strided_slice(record_bytes, [0], [1]), tf.int32)
-    depth_major = tf.reshape(
-        tf.strided_slice(record_bytes, [1], [1 + HEIGHT * WIDTH * DEPTH]), [DEPTH, HEIGHT, WIDTH]
-    )
+    depth_major = tf.reshape(tf.strided_slice(record_bytes, [1], [1 + HEIGHT * WIDTH * DEPTH]), [DEPTH, HEIGHT, WIDTH])
     label.set_shape([1])
     return tf.transpose(depth_major, [1, 2, 0]), label
 
@@ -142,9 +140,7 @@ def header_footer(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAU
 
     def build_fn():
         reader = tf.FixedLengthRecordReader(record_bytes=12, header_bytes=8, footer_bytes=3)
-        key, value = reader.read(
-            tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
-        )
+        key, value = reader.read(tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False))
         row = tf.decode_raw(value, tf.int32)
         row.set_shape([3])
         return tf.train.batch({"key": key, "row": row}, batch_size=3, allow_smaller_final_batch=True)

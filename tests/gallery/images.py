@@ -76,9 +76,7 @@ def whole_file_shuffle(folder: Path, *, epochs: int | None = 1, fault: Fault = N
         dataset = dataset.map(
             lambda name: {
                 "names": name,
-                "images": tf2.cast(tf2.io.decode_png(tf2.io.read_file(name), channels=3), tf2.float32)[
-                    :, 1:5
-                ],
+                "images": tf2.cast(tf2.io.decode_png(tf2.io.read_file(name), channels=3), tf2.float32)[:, 1:5],
             }
         )
         return dataset.shuffle(6, seed=3).batch(3, drop_remainder=True)
@@ -226,9 +224,7 @@ def monodepth_list(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FA
 
     return Program(
         build_fn=build_fn,
-        records=tuple(
-            unswapped((a / np.float32(255), b / np.float32(255))) for a, b in zip(left, right, strict=True)
-        ),
+        records=tuple(unswapped((a / np.float32(255), b / np.float32(255))) for a, b in zip(left, right, strict=True)),
         epochs=epochs,
         batch_size=4,
         in_flight=20,

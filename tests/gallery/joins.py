@@ -280,9 +280,7 @@ def inception_shared_dequeue(folder: Path, *, epochs: int | None = 1, fault: Fau
     stages=(*READING, *PARSING, WRONG_LENGTH),
 )
 def dequeue_per_branch(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
-    return _inception(
-        folder, epochs, fault, lambda queue: [list(parse_raw(queue.dequeue())) for _ in range(4)]
-    )
+    return _inception(folder, epochs, fault, lambda queue: [list(parse_raw(queue.dequeue())) for _ in range(4)])
 
 
 @entry(
@@ -373,9 +371,7 @@ def shuffle_batch_join(folder: Path, *, epochs: int | None = 1, fault: Fault = N
         for _ in range(2):
             image, label = parse_raw(tf.TFRecordReader().read(filename_queue)[1])
             example_list.append({"image": image, "label": label})
-        return tf.train.shuffle_batch_join(
-            example_list, batch_size=4, capacity=20, min_after_dequeue=8, seed=2
-        )
+        return tf.train.shuffle_batch_join(example_list, batch_size=4, capacity=20, min_after_dequeue=8, seed=2)
 
     def twin():
         names = tf2.data.Dataset.from_tensor_slices(paths(files)).shuffle(3, seed=2).repeat(epochs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +69,7 @@ def _run(program: Program, steps: int | None) -> Run:
             tf.tables_initializer(),
         ]
         queues = [op for op in graph.get_operations() if op.type in _QUEUE_TYPES]
-        # A feeder that is blocked in an enqueue can only be woken by closing its queue.
+        # Who waits for a queue that only a Python thread feeds (or for room in it) is woken by closing it.
         close = [tf.raw_ops.QueueCloseV2(handle=q.outputs[0], cancel_pending_enqueues=True) for q in queues]
         # A runner that waits for room in a full staging area cannot be cancelled: it needs the room.
         close += [
@@ -86,7 +87,8 @@ def _run(program: Program, steps: int | None) -> Run:
             session.run(initialisers)
             coord = tf.train.Coordinator()
             threads = tf.train.start_queue_runners(session, coord)
-            threads += [_start(feeder, session, coord) for feeder in program.feeders]
+            threads += [_start(coord, feeder, session, coord) for feeder in program.feeders]
+            threads.append(_start(coord, lambda: (coord.wait_for_stop(), session.run(close))))
             try:
                 while not coord.should_stop() and (steps is None or len(batches) < steps):
                     step = len(batches)
@@ -99,7 +101,6 @@ def _run(program: Program, steps: int | None) -> Run:
             except Exception as caught:  # noqa: BLE001 - the caller judges it
                 error = caught
             coord.request_stop()
-            session.run(close)
             try:
                 coord.join(threads, stop_grace_period_secs=30)
             except Exception as caught:  # noqa: BLE001 - the caller judges it
@@ -107,11 +108,11 @@ def _run(program: Program, steps: int | None) -> Run:
     return Run(tuple(batches), error)
 
 
-def _start(feeder: Any, session: tf.Session, coord: tf.train.Coordinator) -> threading.Thread:
+def _start(coord: tf.train.Coordinator, function: Callable[..., object], *args: object) -> threading.Thread:
     def work() -> None:
         # What a feeder raises after the stop (its queue was closed under it) is ignored by the coordinator.
         with coord.stop_on_exception():
-            feeder(session, coord)
+            function(*args)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()

@@ -73,9 +73,7 @@ def sequence_dynamic_pad(folder: Path, *, epochs: int | None = 1, fault: Fault =
     def build_fn():
         file_queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
         _, value = tf.TFRecordReader().read(file_queue)
-        return tf.train.batch(
-            list(parse_melody(value)), batch_size=4, dynamic_pad=True, allow_smaller_final_batch=True
-        )
+        return tf.train.batch(list(parse_melody(value)), batch_size=4, dynamic_pad=True, allow_smaller_final_batch=True)
 
     return Program(
         build_fn=build_fn,
@@ -210,9 +208,7 @@ def prefetch_padded(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_F
         tensors = tf.train.batch(
             list(parse_melody(tf.TFRecordReader().read(file_queue)[1])), batch_size=4, dynamic_pad=True
         )
-        prefetch = tf.PaddingFIFOQueue(
-            5, [t.dtype for t in tensors], [t.get_shape() for t in tensors], name="prefetch"
-        )
+        prefetch = tf.PaddingFIFOQueue(5, [t.dtype for t in tensors], [t.get_shape() for t in tensors], name="prefetch")
         tf.train.add_queue_runner(tf.train.QueueRunner(prefetch, [prefetch.enqueue(tensors)]))
         return prefetch.dequeue()
 
@@ -231,9 +227,7 @@ def bucket_by_sequence_length(length, tensors, boundaries, batch_size, *, smalle
     """What contrib's function of that name built: a queue a bucket, and one for the finished batches."""
     dtypes = [t.dtype for t in tensors]
     shapes = [t.get_shape() for t in tensors]
-    buckets = [
-        tf.PaddingFIFOQueue(16, dtypes, shapes, name=f"bucket_{i}") for i in range(len(boundaries) + 1)
-    ]
+    buckets = [tf.PaddingFIFOQueue(16, dtypes, shapes, name=f"bucket_{i}") for i in range(len(boundaries) + 1)]
     finished = tf.FIFOQueue(8, [tf.int32, *dtypes], name="finished_batches")
 
     def put(bucket):
@@ -252,9 +246,7 @@ def bucket_by_sequence_length(length, tensors, boundaries, batch_size, *, smalle
             queue_closed_exception_types=ends,
         )
     )
-    take = [
-        b.dequeue_up_to(batch_size) if smaller_final_batch else b.dequeue_many(batch_size) for b in buckets
-    ]
+    take = [b.dequeue_up_to(batch_size) if smaller_final_batch else b.dequeue_many(batch_size) for b in buckets]
     enqueues = [finished.enqueue([tf.constant(i), *outputs]) for i, outputs in enumerate(take)]
     tf.train.add_queue_runner(tf.train.QueueRunner(finished, enqueues, queue_closed_exception_types=ends))
     index, *outputs = finished.dequeue()
@@ -274,9 +266,7 @@ def _bucketed(folder: Path, epochs: int | None, fault: Fault, smaller: bool) -> 
     def build_fn():
         file_queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
         tensors = list(parse_melody(tf.TFRecordReader().read(file_queue)[1]))
-        index, outputs = bucket_by_sequence_length(
-            tensors[2], tensors, boundaries, size, smaller_final_batch=smaller
-        )
+        index, outputs = bucket_by_sequence_length(tensors[2], tensors, boundaries, size, smaller_final_batch=smaller)
         return [index, *outputs]
 
     def unbatch(batch):
@@ -295,9 +285,7 @@ def _bucketed(folder: Path, epochs: int | None, fault: Fault, smaller: bool) -> 
         dataset = melody_twin(paths(files), epochs)
 
         def batch(key, window):
-            return window.padded_batch(size, drop_remainder=not smaller).map(
-                lambda *v: (tf2.cast(key, tf2.int32), *v)
-            )
+            return window.padded_batch(size, drop_remainder=not smaller).map(lambda *v: (tf2.cast(key, tf2.int32), *v))
 
         return dataset.group_by_window(
             lambda _, __, n: tf2.reduce_sum(tf2.cast(n > tf2.constant(boundaries), tf2.int64)),

@@ -114,15 +114,11 @@ def array_constants(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_F
         epochs=epochs,
         batch_size=4,
         keep_remainder=True,
-        hand_written_twin=lambda: (
-            tf2.data.Dataset.from_tensor_slices((images, labels)).repeat(epochs).batch(4)
-        ),
+        hand_written_twin=lambda: tf2.data.Dataset.from_tensor_slices((images, labels)).repeat(epochs).batch(4),
     )
 
 
-@entry(
-    "T5-array-constants-shuffle", topology="T5", order_note="shuffled by the producer and by shuffle_batch"
-)
+@entry("T5-array-constants-shuffle", topology="T5", order_note="shuffled by the producer and by shuffle_batch")
 def array_constants_shuffle(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     images, labels, records = _in_memory(25)
 
@@ -167,13 +163,9 @@ def array_variable(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FA
     def build_fn():
         # The values are far too many for the graph in a real program, so they are given to the initialiser.
         images_initial = tf.placeholder_with_default(images, shape=images.shape)
-        input_images = tf.Variable(
-            images_initial, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES]
-        )
+        input_images = tf.Variable(images_initial, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
         input_labels = tf.Variable(labels, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
-        image, label = tf.train.slice_input_producer(
-            [input_images, input_labels], num_epochs=epochs, shuffle=False
-        )
+        image, label = tf.train.slice_input_producer([input_images, input_labels], num_epochs=epochs, shuffle=False)
         return tf.train.batch([image, label], batch_size=5)
 
     return Program(
@@ -187,9 +179,7 @@ def array_variable(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FA
     )
 
 
-@entry(
-    "T18-ptb-producer", topology="T18", ordered=True, style="ptb_producer: index -> slices of a token matrix"
-)
+@entry("T18-ptb-producer", topology="T18", ordered=True, style="ptb_producer: index -> slices of a token matrix")
 def ptb_producer(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     batch_size, num_steps = 3, 4
     raw_data = (np.arange(64) * 5) % 41
@@ -236,9 +226,7 @@ def range_batch(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT
     images, _, _ = _in_memory(COUNT)
 
     def build_fn():
-        index = tf.train.range_input_producer(
-            COUNT, num_epochs=epochs, shuffle=True, seed=4, capacity=8
-        ).dequeue()
+        index = tf.train.range_input_producer(COUNT, num_epochs=epochs, shuffle=True, seed=4, capacity=8).dequeue()
         return tf.train.batch([index, tf.gather(tf.constant(images), index)], batch_size=4)
 
     def twin():

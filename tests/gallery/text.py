@@ -72,18 +72,14 @@ def csv_cond_shuffle(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_
 
     def decode(line):
         number, half, colour = tf.decode_csv(line, record_defaults=[[0], [0.0], ["unknown"]])
-        is_red = tf.cond(
-            tf.equal(colour, tf.constant("red")), lambda: tf.constant(1.0), lambda: tf.constant(0.0)
-        )
+        is_red = tf.cond(tf.equal(colour, tf.constant("red")), lambda: tf.constant(1.0), lambda: tf.constant(0.0))
         return tf.stack([is_red, half]), number
 
     def build_fn():
         filename_queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
         _, value = tf.TextLineReader(skip_header_lines=1).read(filename_queue)
         features, label = decode(value)
-        return tf.train.shuffle_batch(
-            [features, label], batch_size=4, capacity=14, min_after_dequeue=8, seed=2
-        )
+        return tf.train.shuffle_batch([features, label], batch_size=4, capacity=14, min_after_dequeue=8, seed=2)
 
     def twin():
         names = tf2.data.Dataset.from_tensor_slices(paths(files)).repeat(epochs)

@@ -95,9 +95,7 @@ def tfrecord_shuffle(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_
         batch_size=4,
         in_flight=24,
         files=files,
-        hand_written_twin=lambda: (
-            raw_twin(paths(files), epochs).shuffle(8, seed=7).batch(4, drop_remainder=True)
-        ),
+        hand_written_twin=lambda: raw_twin(paths(files), epochs).shuffle(8, seed=7).batch(4, drop_remainder=True),
     )
 
 
@@ -266,8 +264,7 @@ def tfrecord_png_flip(folder: Path, *, epochs: int | None = 1, fault: Fault = NO
     return Program(
         build_fn=build_fn,
         records=tuple(
-            {"images": flip_free(pixels(i, HEIGHT, WIDTH, 3)), "labels": np.int64(i % 10)}
-            for i in range(COUNT)
+            {"images": flip_free(pixels(i, HEIGHT, WIDTH, 3)), "labels": np.int64(i % 10)} for i in range(COUNT)
         ),
         epochs=epochs,
         batch_size=3,
@@ -278,9 +275,7 @@ def tfrecord_png_flip(folder: Path, *, epochs: int | None = 1, fault: Fault = NO
     )
 
 
-@entry(
-    "T1-tfrecord-jpeg-resize", topology="T1", ordered=True, stages=(*READING, MISSING_FEATURE, NOT_AN_IMAGE)
-)
+@entry("T1-tfrecord-jpeg-resize", topology="T1", ordered=True, stages=(*READING, MISSING_FEATURE, NOT_AN_IMAGE))
 def tfrecord_jpeg_resize(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     serialized, encoded = encoded_data(jpeg, 12, fault)
     files = write_tfrecords(folder, serialized, fault=fault)
@@ -292,16 +287,12 @@ def tfrecord_jpeg_resize(folder: Path, *, epochs: int | None = 1, fault: Fault =
 
     return Program(
         build_fn=build_fn,
-        records=tuple(
-            (eager(decode_and_resize, content), np.int64(i % 10)) for i, content in enumerate(encoded)
-        ),
+        records=tuple((eager(decode_and_resize, content), np.int64(i % 10)) for i, content in enumerate(encoded)),
         epochs=epochs,
         batch_size=4,
         keep_remainder=True,
         files=files,
-        hand_written_twin=lambda: (
-            tf2.data.TFRecordDataset(paths(files)).repeat(epochs).map(parse_jpeg).batch(4)
-        ),
+        hand_written_twin=lambda: tf2.data.TFRecordDataset(paths(files)).repeat(epochs).map(parse_jpeg).batch(4),
     )
 
 
@@ -330,8 +321,7 @@ def tfrecord_jpeg_divided(folder: Path, *, epochs: int | None = 1, fault: Fault 
     return Program(
         build_fn=build_fn,
         records=tuple(
-            (np.round(eager(decode_and_resize, content), 2), np.int64(i % 10))
-            for i, content in enumerate(encoded)
+            (np.round(eager(decode_and_resize, content), 2), np.int64(i % 10)) for i, content in enumerate(encoded)
         ),
         epochs=epochs,
         batch_size=4,
@@ -392,9 +382,7 @@ def _matched(folder: Path, epochs: int | None, fault: Fault, wrap) -> Program:
     def twin():
         return raw_twin(sorted(paths(files)), epochs).batch(4, drop_remainder=True)
 
-    return Program(
-        build_fn=build_fn, records=records, epochs=epochs, batch_size=4, files=files, hand_written_twin=twin
-    )
+    return Program(build_fn=build_fn, records=records, epochs=epochs, batch_size=4, files=files, hand_written_twin=twin)
 
 
 @entry(
