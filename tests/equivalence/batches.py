@@ -29,9 +29,7 @@ def taken(data: dict[str, np.ndarray], order: Any) -> dict[str, np.ndarray]:
     return {k: v[np.asarray(order)] for k, v in data.items()}
 
 
-def changed(
-    data: dict[str, np.ndarray], feature: str, place: tuple[int, ...], value: Any
-) -> dict[str, np.ndarray]:
+def changed(data: dict[str, np.ndarray], feature: str, place: tuple[int, ...], value: Any) -> dict[str, np.ndarray]:
     """The records with one value changed."""
     other = dict(data)
     other[feature] = data[feature].copy()

@@ -43,9 +43,7 @@ def fold(words: list[int]) -> int:
 
 
 def numbers(format_letter: str, values: list[Any]) -> int:
-    data = struct.pack(
-        f"<{len(values)}{format_letter}", *(v + 0 if isinstance(v, float) else v for v in values)
-    )
+    data = struct.pack(f"<{len(values)}{format_letter}", *(v + 0 if isinstance(v, float) else v for v in values))
     return fmix(fold(words_of(data)))
 
 

@@ -121,9 +121,7 @@ def test_structures() -> None:
     pair = [(b["image"], b["label"]) for b in data]
     Both = namedtuple("Both", "image label")
     assert tfqueue.compare(pair, [list(b) for b in pair]).equivalent
-    assert tfqueue.compare(
-        [Both(*b) for b in pair], [{"label": b[1], "image": b[0]} for b in pair]
-    ).equivalent
+    assert tfqueue.compare([Both(*b) for b in pair], [{"label": b[1], "image": b[0]} for b in pair]).equivalent
     renamed = [{"img": b["image"], "label": b["label"], "name": b["name"]} for b in data]
     report = tfqueue.compare(data, renamed)
     assert failed(report) == ["structure"]
@@ -293,3 +291,41 @@ def test_assert_equivalent() -> None:
         tfqueue.assert_equivalent(cut(records()), cut(changed(records(), "label", (9,), 99)))
     assert not caught.value.report.equivalent
     assert isinstance(caught.value, AssertionError)
+
+
+def test_values_within_a_tolerance_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    one = {"x": rng.normal(size=(200, 6)).astype(np.float32), "label": np.arange(200) % 5}
+    two = {"x": one["x"] * np.float32(1 + 1e-6), "label": one["label"]}
+    left, right = cut(taken(one, rng.permutation(200))), cut(taken(two, rng.permutation(200)))
+    report = tfqueue.compare(left, right, rtol=1e-5)
+    assert report.equivalent, str(report)
+    assert "within the tolerance" in report.check("records").summary
+    assert failed(tfqueue.compare(left, right, rtol=1e-7)) == ["records", "values"]
+    wrong = cut(taken(changed(two, "x", (77, 2), 9.0), rng.permutation(200)))
+    report = tfqueue.compare(left, wrong, rtol=1e-5)
+    assert "records" in failed(report)
+
+
+def test_records_dropped_by_two_shuffled_sides_are_no_difference() -> None:
+    def dropping() -> list[Any]:
+        return cut(taken(records(45), rng.permutation(45)), 8, drop=True)
+
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        report = tfqueue.compare(dropping(), dropping)
+        assert report.equivalent, str(report)
+    data = records(45)
+    order = np.concatenate([[3], rng.permutation(np.delete(np.arange(45), 3))])
+    wrong = cut(taken(changed(data, "label", (3,), 50), order), 8, drop=True)
+    assert not tfqueue.compare(cut(data, 8, drop=True), wrong).equivalent
+
+
+def test_a_changed_record_is_matched_wherever_it_stands() -> None:
+    rng = np.random.default_rng(2)
+    data = {"image": rng.integers(0, 256, (120, 12, 12, 3)).astype(np.float32)}
+    drifted = {"image": data["image"] + rng.normal(size=data["image"].shape).astype(np.float32)}
+    report = tfqueue.compare(cut(data), cut(taken(drifted, order := rng.permutation(120))), samples=50)
+    pairs = [(d.reference.record, d.candidate.record) for d in report.differences if d.kind == "changed"]
+    assert len(pairs) >= 40
+    assert all(order[theirs] == ours for ours, theirs in pairs)

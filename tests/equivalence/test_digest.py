@@ -123,9 +123,7 @@ def test_ragged_rows_count_their_lengths() -> None:
 
 def test_sparse_rows_count_places_but_not_the_width_of_the_batch() -> None:
     def sparse(places: list[list[int]], values: list[int], shape: list[int]) -> np.ndarray:
-        return digest.feature_digests(
-            Sparse(np.array(places).reshape(-1, 2), np.array(values), np.array(shape))
-        )
+        return digest.feature_digests(Sparse(np.array(places).reshape(-1, 2), np.array(values), np.array(shape)))
 
     assert sparse([[0, 1]], [7], [1, 3]) == sparse([[0, 1]], [7], [1, 9])
     assert sparse([[0, 1]], [7], [1, 3]) != sparse([[0, 2]], [7], [1, 3])

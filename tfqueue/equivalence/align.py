@@ -188,8 +188,7 @@ class Aligned:
             right = [pair.candidate for pair in self.pairs]
             own = [a.features[index][0] == b.features[index][0] for a, b in zip(left, right, strict=True)]
             other = [
-                a.features[index][0] == b.features[index][0]
-                for a, b in zip(left, right[1:] + right[:1], strict=True)
+                a.features[index][0] == b.features[index][0] for a, b in zip(left, right[1:] + right[:1], strict=True)
             ]
             if np.mean(own) - np.mean(other) > 0.5:
                 return True
@@ -206,9 +205,7 @@ def _near(left: list[Leaf], right: list[Leaf]) -> bool | None:
         for a, b in zip(left, right, strict=True)
         if isinstance(a, Dense) and isinstance(b, Dense)
     ]
-    rows = [
-        (a, b) for a, b in rows if a.shape == b.shape and a.dtype.kind in "biuf" and b.dtype.kind in "biuf"
-    ]
+    rows = [(a, b) for a, b in rows if a.shape == b.shape and a.dtype.kind in "biuf" and b.dtype.kind in "biuf"]
     if len(rows) < 2 or len({a.shape for a, _ in rows}) > 1:
         return None
     one = np.nan_to_num(np.stack([a for a, _ in rows]).reshape(len(rows), -1).astype(np.float64))

@@ -18,6 +18,7 @@ from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.options import Options, Tolerance, checked
 from tfqueue.equivalence.pairing import Pairing, layouts, pair_features
 from tfqueue.equivalence.report import DIFFERENT, EQUIVALENT, SAME, UNDECIDED, CheckResult, Report
+from tfqueue.equivalence.second_look import look_again
 from tfqueue.equivalence.streams import Run, Side, side_of
 from tfqueue.errors import InvalidArgument, InvalidStream, NotEquivalent, PipelineError
 
@@ -87,6 +88,7 @@ def compare(
     if reference is candidate and not sides[0].repeatable:
         raise InvalidArgument("reference and candidate are the same iterator, which can be read only once")
     evidence = observe(sides[0], sides[1], options)
+    evidence.look = look_again(evidence)
     return judge(evidence)
 
 

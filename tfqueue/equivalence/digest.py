@@ -151,9 +151,7 @@ def string_words(array: Array) -> Words:
             raw = padded.view(np.uint8).reshape(len(strings), -1)
             folded = fold(_as_words(raw))
         else:
-            folded = np.concatenate(
-                [fold(_as_words(np.frombuffer(s, dtype=np.uint8).reshape(1, -1))) for s in strings]
-            )
+            folded = np.concatenate([fold(_as_words(np.frombuffer(s, dtype=np.uint8).reshape(1, -1))) for s in strings])
         out = np.where(lengths > 0, fmix(folded + lengths * _K[_BLOCK - 1]), np.uint64(0))
     rows = array.shape[0]
     return out.reshape(rows, out.size // rows if rows else 0)

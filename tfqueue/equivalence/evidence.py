@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.options import Options
 from tfqueue.equivalence.pairing import Pairing
+
+if TYPE_CHECKING:
+    from tfqueue.equivalence.second_look import SecondLook
 
 Indices = npt.NDArray[np.int64]
 
@@ -43,6 +46,7 @@ class Evidence:
         aligned: The comparison position by position; None if a side delivered no batch.
         shapes: The shapes batch against batch.
         options: The options of the comparison.
+        look: What the second look found, where the records differ.
     """
 
     reference: Observation
@@ -51,6 +55,7 @@ class Evidence:
     aligned: Aligned | None
     shapes: BatchShapes
     options: Options
+    look: SecondLook | None = None
 
     @cached_property
     def same_sequence(self) -> bool:
@@ -65,9 +70,14 @@ class Evidence:
     def same_records(self) -> bool:
         """True if both sides delivered the same records, each as often."""
         return self.same_sequence or (
-            self.reference.count == self.candidate.count
-            and self.reference.fingerprint == self.candidate.fingerprint
+            self.reference.count == self.candidate.count and self.reference.fingerprint == self.candidate.fingerprint
         )
+
+    @property
+    def close_in_place(self) -> bool:
+        """True if every record is equal to, or within the tolerance of, the one at the same place."""
+        aligned, count = self.aligned, self.reference.count
+        return aligned is not None and aligned.active and aligned.equal + aligned.close == count == self.candidate.count
 
     @cached_property
     def surplus(self) -> tuple[Indices, Indices]:

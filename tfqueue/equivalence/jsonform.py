@@ -76,9 +76,7 @@ def _array(array: np.ndarray[Any, Any]) -> Any:
     if array.size <= _WHOLE_ARRAY:
         form["values"] = plain(array.tolist())
     elif array.dtype.kind in "biuf":
-        form.update(
-            min=plain(array.min()), max=plain(array.max()), mean=plain(float(array.mean(dtype=np.float64)))
-        )
+        form.update(min=plain(array.min()), max=plain(array.max()), mean=plain(float(array.mean(dtype=np.float64))))
     return form
 
 

@@ -218,11 +218,7 @@ def _walk(value: Any, name: str, features: list[tuple[str, Leaf]]) -> None:
 
 def _is_row(value: list[Any]) -> bool:
     """Whether a list is meant as one array of Python numbers or strings, not as a structure of tensors."""
-    return (
-        bool(value)
-        and all(isinstance(item, _SCALARS) for item in value)
-        and len({type(i) for i in value}) == 1
-    )
+    return bool(value) and all(isinstance(item, _SCALARS) for item in value) and len({type(i) for i in value}) == 1
 
 
 def _is_named_tuple(value: Any) -> bool:

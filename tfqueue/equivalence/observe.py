@@ -251,9 +251,7 @@ class Observation:
         if self.batched:
             size = common_size(features)
             if size is None:
-                sizes = ", ".join(
-                    f"{name} {leaf.size if leaf.rank else 'no axis'}" for name, leaf in features
-                )
+                sizes = ", ".join(f"{name} {leaf.size if leaf.rank else 'no axis'}" for name, leaf in features)
                 raise InvalidStream(
                     f"batch {self.batches} of the {self.side.role} holds unequal numbers of records: {sizes}"
                 )

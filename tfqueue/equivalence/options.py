@@ -45,9 +45,7 @@ class Options:
             else getattr(self.key, "__name__", "a function"),
             "rtol": self.rtol,
             "atol": self.atol,
-            "tolerances": None
-            if self.tolerances is None
-            else {k: list(v) for k, v in self.tolerances.items()},
+            "tolerances": None if self.tolerances is None else {k: list(v) for k, v in self.tolerances.items()},
             "equal_nan": self.equal_nan,
             "max_records": self.max_records,
             "samples": self.samples,
@@ -77,23 +75,17 @@ def checked(
             f"key must be the name of a feature or a function of a record (a dict of arrays); got {key!r}"
         )
     if max_records is not None and (not _is_int(max_records) or max_records < 1):
-        raise InvalidArgument(
-            f"max_records must be a positive number of records or None; got {max_records!r}"
-        )
+        raise InvalidArgument(f"max_records must be a positive number of records or None; got {max_records!r}")
     if not _is_int(samples) or samples < 0:
         raise InvalidArgument(f"samples must be a number of records, 0 or more; got {samples!r}")
     if tolerances is not None and not isinstance(tolerances, Mapping):
-        raise InvalidArgument(
-            f"tolerances must be a dict from feature name to (rtol, atol); got {tolerances!r}"
-        )
+        raise InvalidArgument(f"tolerances must be a dict from feature name to (rtol, atol); got {tolerances!r}")
     return Options(
         order=order,
         key=key,
         rtol=_amount(rtol, "rtol"),
         atol=_amount(atol, "atol"),
-        tolerances=None
-        if tolerances is None
-        else {str(k): _tolerance(v, str(k)) for k, v in tolerances.items()},
+        tolerances=None if tolerances is None else {str(k): _tolerance(v, str(k)) for k, v in tolerances.items()},
         equal_nan=bool(equal_nan),
         max_records=max_records,
         samples=samples,
@@ -105,12 +97,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _amount(value: Any, name: str) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not math.isfinite(value)
-        or value < 0
-    ):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
         raise InvalidArgument(f"{name} must be a finite number, 0 or more; got {value!r}")
     return float(value)
 
@@ -120,6 +107,4 @@ def _tolerance(value: Any, feature: str) -> Tolerance:
         return _amount(value[0], f"rtol of {feature}"), _amount(value[1], f"atol of {feature}")
     if isinstance(value, (int, float)):
         return 0.0, _amount(value, f"tolerance of {feature}")
-    raise InvalidArgument(
-        f"the tolerance of {feature} must be (rtol, atol) or one absolute tolerance; got {value!r}"
-    )
+    raise InvalidArgument(f"the tolerance of {feature} must be (rtol, atol) or one absolute tolerance; got {value!r}")

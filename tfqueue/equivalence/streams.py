@@ -91,15 +91,12 @@ def side_of(value: Any, role: str) -> Side:
         return Side(role, "callable", name, lambda: _run_callable(value, role, name), True)
     if hasattr(type(value), "__getitem__") and hasattr(type(value), "__len__"):
         return Side(role, "iterable", f"a {type(value).__name__}", lambda: _run_iterable(value), True)
-    raise InvalidStream(
-        f"the {role} is {_a(type(value).__name__)}, which is no stream of batches; {_EXPECTED[role]}"
-    )
+    raise InvalidStream(f"the {role} is {_a(type(value).__name__)}, which is no stream of batches; {_EXPECTED[role]}")
 
 
 _EXPECTED = {
     "reference": "expected a build function, a QueuePipeline, a tf.data.Dataset or an iterable of batches",
-    "candidate": "expected a tf.data.Dataset, a function returning one, a QueuePipeline or an iterable of "
-    "batches",
+    "candidate": "expected a tf.data.Dataset, a function returning one, a QueuePipeline or an iterable of batches",
 }
 
 
@@ -219,9 +216,7 @@ def _run_callable(function: Callable[[], Any], role: str, name: str) -> Iterator
                 f"give tfqueue.QueuePipeline({name})"
             ) from error
     if made is None:
-        raise InvalidStream(
-            f"the {role} {name} returned None; it must return a Dataset or an iterable of batches"
-        )
+        raise InvalidStream(f"the {role} {name} returned None; it must return a Dataset or an iterable of batches")
     if callable(made) and not isinstance(made, Iterable):
         raise InvalidStream(f"the {role} {name} returned a function; call it, or return its result")
     if _is_tensor(made) or isinstance(made, (Mapping, np.ndarray)):

@@ -26,9 +26,7 @@ def render(report: Report) -> str:
     lines = [_verdict(report)]
     for cause in report.causes:
         feature = f" ({cause.feature})" if cause.feature else ""
-        lines += _item(
-            f"likely cause: {cause.name}{feature}: {cause.summary}. {cause.evidence}. {cause.advice}"
-        )
+        lines += _item(f"likely cause: {cause.name}{feature}: {cause.summary}. {cause.evidence}. {cause.advice}")
     counting = [r for r in report.checks if r.status == DIFFERENT and r.counts]
     for difference in _shown(report):
         lines += _item(describe(difference))
@@ -68,10 +66,7 @@ def _hint(result: CheckResult) -> str:
 
 
 def _side(side: SideReport) -> str:
-    return (
-        f"{side.role}: {side.kind} {side.name}, {side.records:,} records in {side.batches:,} batches; "
-        f"{side.order}"
-    )
+    return f"{side.role}: {side.kind} {side.name}, {side.records:,} records in {side.batches:,} batches; {side.order}"
 
 
 def describe(difference: Difference) -> str:

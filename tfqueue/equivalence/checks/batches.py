@@ -22,9 +22,7 @@ def check_batches(evidence: Evidence) -> CheckResult:
     if left.batched != right.batched:
         plain, other = ("candidate", "reference") if left.batched else ("reference", "candidate")
         words = f"the {plain} delivers single records, the {other} batches of them"
-        return CheckResult(
-            "batches", DIFFERENT, words, hint="Dataset.batch is missing, or too much", evidence=figures
-        )
+        return CheckResult("batches", DIFFERENT, words, hint="Dataset.batch is missing, or too much", evidence=figures)
     first = _first_difference(left, right)
     if first is None:
         return CheckResult("batches", SAME, f"the same on both sides: {_sizes(left)}", evidence=figures)

@@ -28,9 +28,7 @@ def check_end(evidence: Evidence) -> CheckResult:
     if "cut" in (left.ended, right.ended) and left.error is None and right.error is None:
         ending = left if right.ended == "cut" else right
         if ending.count == max(left.count, right.count):
-            return CheckResult(
-                "end", SAME, f"the {ending.side.role} ends where the other was cut", evidence=figures
-            )
+            return CheckResult("end", SAME, f"the {ending.side.role} ends where the other was cut", evidence=figures)
     return CheckResult("end", DIFFERENT, f"{_how(left)}; {_how(right)}", evidence=figures)
 
 

@@ -23,18 +23,14 @@ def check_order(evidence: Evidence) -> CheckResult:
     missing, extra = evidence.surplus
     if len(missing) or len(extra):
         if evidence.aligned.active and len(missing) == len(extra) == evidence.aligned.unequal:
-            return CheckResult(
-                "order", SAME, "the records come in the same order, apart from those that differ"
-            )
+            return CheckResult("order", SAME, "the records come in the same order, apart from those that differ")
         left, right = np.delete(left, missing), np.delete(right, extra)
         if not len(left):
             return CheckResult(
                 "order", NOT_CHECKED, "no record is equal on both sides, so their order cannot be compared"
             )
         if np.array_equal(left, right):
-            return CheckResult(
-                "order", SAME, f"the {len(left):,} records that both sides have come in the same order"
-            )
+            return CheckResult("order", SAME, f"the {len(left):,} records that both sides have come in the same order")
     kept = fraction_kept(left, right)
     first = evidence.aligned.first
     figures: dict[str, Any] = {
@@ -44,15 +40,11 @@ def check_order(evidence: Evidence) -> CheckResult:
         "candidate_order": evidence.candidate.ordering.reason,
     }
     moved = int(np.count_nonzero(left != right))
-    words = (
-        f"{moved:,} of {len(left):,} records stand at another place ({kept:.0%} of neighbours stay together)"
-    )
+    words = f"{moved:,} of {len(left):,} records stand at another place ({kept:.0%} of neighbours stay together)"
     if first is not None:
         words += f"; first at {evidence.reference.locate(first)}"
     if wanted == "any":
-        return CheckResult(
-            "order", NOT_CHECKED, "any order was asked for: " + words, counts=False, evidence=figures
-        )
+        return CheckResult("order", NOT_CHECKED, "any order was asked for: " + words, counts=False, evidence=figures)
     if wanted == "strict":
         return CheckResult("order", DIFFERENT, words, evidence=figures)
     if ordering.defined is False:

@@ -26,20 +26,22 @@ def check_records(evidence: Evidence) -> CheckResult:
         )
     if not left.count or not right.count or evidence.aligned is None:
         empty, full = (left, right) if not left.count else (right, left)
-        words = (
-            f"the {empty.side.role} delivered no record, the {full.side.role} {number(full.count, 'record')}"
-        )
+        words = f"the {empty.side.role} delivered no record, the {full.side.role} {number(full.count, 'record')}"
         return CheckResult("records", DIFFERENT, words, evidence=figures)
     if evidence.same_records:
         words = f"all {number(left.count, 'record')} are the same"
         return CheckResult("records", SAME, words, evidence=figures)
     aligned = evidence.aligned
-    if aligned.active and left.count == right.count and aligned.equal + aligned.close == left.count:
-        words = (
-            f"{number(left.count, 'record')}: {aligned.equal:,} equal, {aligned.close:,} within the tolerance"
-        )
+    if evidence.close_in_place:
+        words = f"{number(left.count, 'record')}: {aligned.equal:,} equal, {aligned.close:,} within the tolerance"
         return CheckResult("records", SAME, words, evidence=figures | {"within_tolerance": aligned.close})
+    if evidence.look is not None and evidence.look.remainder:
+        return CheckResult("records", SAME, evidence.look.remainder, evidence=figures)
     missing, extra = evidence.surplus
+    within = evidence.look.within if evidence.look is not None else 0
+    if within and within == len(missing) == len(extra):
+        words = f"{number(left.count, 'record')}: {left.count - within:,} equal, {within:,} within the tolerance"
+        return CheckResult("records", SAME, words, evidence=figures | {"within_tolerance": within})
     figures |= {"missing": len(missing), "extra": len(extra), "equal": left.count - len(missing)}
     faults = []
     if left.count != right.count:

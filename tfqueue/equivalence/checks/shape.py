@@ -62,10 +62,7 @@ def _fault(evidence: Evidence, one: FeatureView, two: FeatureView) -> str | None
         return None  # the records differ, so the lengths may
     if bool(one.idle_tails) != bool(two.idle_tails):
         wide, narrow = ("reference", "candidate") if one.idle_tails else ("candidate", "reference")
-        return (
-            f"{one.name} is padded further in the {wide} than the longest record of the batch, in the "
-            f"{narrow} not"
-        )
+        return f"{one.name} is padded further in the {wide} than the longest record of the batch, in the {narrow} not"
     if one.high != two.high:
         return f"{one.name} reaches {_words(one.high)} in the reference, {_words(two.high)} in the candidate"
     return None

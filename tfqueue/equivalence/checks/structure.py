@@ -25,14 +25,11 @@ def check_structure(evidence: Evidence) -> CheckResult:
         faults.append("the candidate calls " + listed(f"{a} {b}" for a, b in pairing.renamed))
     if pairing.moved:
         faults.append(
-            "the candidate holds the features in another order: "
-            + listed(f"{a} is {b}" for a, b in pairing.pairs)
+            "the candidate holds the features in another order: " + listed(f"{a} is {b}" for a, b in pairing.pairs)
         )
     views = zip(evidence.reference.views, evidence.candidate.views, strict=True)
     faults += [
-        f"{a.name} is {a.kind} in the reference, {b.kind} in the candidate"
-        for a, b in views
-        if a.kind != b.kind
+        f"{a.name} is {a.kind} in the reference, {b.kind} in the candidate" for a, b in views if a.kind != b.kind
     ]
     if faults:
         return CheckResult(

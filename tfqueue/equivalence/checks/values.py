@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfqueue.equivalence.align import ValueStats
+import numpy as np
+
+from tfqueue.equivalence.align import ValueStats, add_values
 from tfqueue.equivalence.evidence import Evidence, number
 from tfqueue.equivalence.report import DIFFERENT, NOT_CHECKED, SAME, CheckResult
 
@@ -32,12 +34,13 @@ def check_values(evidence: Evidence) -> CheckResult:
             )
     if evidence.same_records:
         return CheckResult("values", SAME, "equal bit for bit (-0.0 taken for 0.0)")
+    look = evidence.look
+    if look is not None and look.within:
+        return CheckResult("values", SAME, f"{number(look.within, 'record')} within the tolerance, the others equal")
+    if look is not None and look.remainder:
+        return CheckResult("values", SAME, "equal bit for bit in every record that both sides have")
     if not aligned.active:
-        return CheckResult(
-            "values",
-            NOT_CHECKED,
-            "the records at the same place of both streams are different records, so no values can be paired",
-        )
+        return _of_matches(evidence)
     drifted = [stats for stats in aligned.stats if stats.records]
     figures: dict[str, Any] = {stats.feature: stats.described() for stats in drifted}
     beyond = [stats for stats in drifted if stats.beyond or stats.incomparable]
@@ -45,6 +48,33 @@ def check_values(evidence: Evidence) -> CheckResult:
         words = "; ".join(_words(stats) for stats in drifted) or "equal where both sides have a record"
         return CheckResult("values", SAME, words, evidence=figures)
     return CheckResult("values", DIFFERENT, "; ".join(_words(stats) for stats in beyond), evidence=figures)
+
+
+def _of_matches(evidence: Evidence) -> CheckResult:
+    """The values of records at different places that were recognised as the same record: a sample of them."""
+    matches = evidence.look.matches if evidence.look is not None else []
+    if not matches:
+        return CheckResult(
+            "values",
+            NOT_CHECKED,
+            "records at the same place of both streams are different records, and none could be recognised elsewhere",
+            counts=False,
+        )
+    stats = [ValueStats(name) for name in evidence.reference.names]
+    row, far = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
+    for match in matches:
+        for index, figures in enumerate(stats):
+            if index not in match.equal:
+                left, right = match.reference.leaves[index], match.candidate.leaves[index]
+                add_values(figures, left, right, row, match.reference.first, evidence.options, far)
+    changed = [figures for figures in stats if figures.records]
+    words = f"of {number(len(matches), 'record')} recognised at another place: "
+    return CheckResult(
+        "values",
+        DIFFERENT,
+        words + "; ".join(_words(figures) for figures in changed),
+        evidence={figures.feature: figures.described() for figures in changed},
+    )
 
 
 def _words(stats: ValueStats) -> str:

@@ -1,0 +1,55 @@
+"""A second pass over a side, once the first has shown that the sides differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tfqueue.equivalence.observe import Chunk, Observation
+from tfqueue.equivalence.streams import Side
+from tfqueue.errors import TFQueueError
+
+Harvest = Callable[[Chunk], None]
+
+
+def run_again(first: Observation, harvest: Harvest | None = None) -> Observation | None:
+    """Run a side once more, as it was run the first time.
+
+    Args:
+        first: The first run; features, casts and the cut are taken from it.
+        harvest: Called with every chunk, so that values can be picked out.
+
+    Returns:
+        The new run, or None if the side cannot be run again or fails to start.
+    """
+    side: Side = first.side
+    if not side.repeatable:
+        return None
+    limit = first.count if first.ended in ("cut", "going on") else None
+    try:
+        with side.open() as run:
+            second = Observation(side, run, limit)
+            if second.peek() is None:
+                return None
+            second.prepare(first.names, first.batched, first.casts)
+            while (chunk := second.pull()) is not None:
+                if harvest is not None:
+                    harvest(chunk)
+    except TFQueueError:
+        # The first run has told what is wrong with this side; the second only adds to it.
+        return None
+    return second
+
+
+def same_multiset(one: Observation, two: Observation) -> bool:
+    """Whether two runs delivered the same records, each as often."""
+    return one.count == two.count and one.fingerprint == two.fingerprint
+
+
+def rows_with_values(observation: Observation) -> int:
+    """How many of the first records of a run have kept their values."""
+    count = 0
+    for chunk in observation.kept:
+        if chunk.first != count:
+            break
+        count += chunk.size
+    return count

@@ -1,0 +1,209 @@
+"""What is looked at again when the records of both sides are not the same.
+
+The first pass keeps digests, and values only of the first records and of records at equal places. This part
+fetches the values of records that only one side has, pairs them, and runs sides again to see what a side can
+deliver at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tfqueue.equivalence.again import run_again, same_multiset
+from tfqueue.equivalence.digest import Words
+from tfqueue.equivalence.evidence import Evidence, Indices
+from tfqueue.equivalence.match import Match, match_records, split_rows
+from tfqueue.equivalence.observe import Chunk, Observation
+from tfqueue.equivalence.tolerant import pair_within
+
+_LEFT = 64
+_RIGHT = 512
+_BYTES = 16 << 20
+_BYTES_OF_ALL = 256 << 20  # only for records in any order within a tolerance: they must be held to be paired
+_RUNS = 10
+_RERUN_RECORDS = 200_000
+
+
+@dataclass(slots=True)
+class SecondLook:
+    """What was found.
+
+    Attributes:
+        matches: Records of both sides that are taken for the same record with other values.
+        missing: Records that only the reference has, with values, beyond those in ``matches``.
+        extra: Records that only the candidate has, with values, beyond those in ``matches``.
+        reference_again: A second run of the reference, or None.
+        within: How many records are not equal but were all paired within the tolerances, wherever they stand.
+        remainder: Why the differing records are only what each side dropped at its end, or None.
+    """
+
+    matches: list[Match] = field(default_factory=list)
+    missing: list[Chunk] = field(default_factory=list)
+    extra: list[Chunk] = field(default_factory=list)
+    reference_again: Observation | None = None
+    within: int = 0
+    remainder: str | None = None
+
+
+def look_again(evidence: Evidence) -> SecondLook:
+    """Fetch values, pair records, and run sides again as far as that can tell more."""
+    look = SecondLook()
+    if evidence.aligned is None or evidence.same_records:
+        return look
+    missing, extra = evidence.surplus
+    loose = not evidence.options.exact and not evidence.close_in_place and len(missing) == len(extra)
+    if loose and _pair_within(evidence, missing, extra) == len(missing):
+        look.within = len(missing)
+        return look
+    seeker = _Seeker(evidence.reference, missing, _LEFT)
+    look.reference_again = seeker.run(always=True)
+    finder = _Seeker(evidence.candidate, extra, _RIGHT)
+    if evidence.aligned.active:
+        _pair_in_place(evidence, look, set(missing.tolist()), set(extra.tolist()))
+    if not look.matches:
+        finder.run()
+        look.matches = match_records(seeker.rows(), finder.rows(), _background(evidence.reference))
+    else:
+        finder.from_kept()
+    paired_left = {m.reference.first for m in look.matches}
+    paired_right = {m.candidate.first for m in look.matches}
+    look.missing = [c for c in seeker.rows() if c.first not in paired_left]
+    look.extra = [c for c in finder.rows() if c.first not in paired_right]
+    look.remainder = _remainder(evidence, look)
+    return look
+
+
+def _pair_within(evidence: Evidence, missing: Indices, extra: Indices) -> int:
+    seekers = [
+        _Seeker(side, numbers, None) for side, numbers in ((evidence.reference, missing), (evidence.candidate, extra))
+    ]
+    for seeker in seekers:
+        seeker.run()
+    rows = [seeker.rows() for seeker in seekers]
+    return len(pair_within(rows[0], rows[1], evidence.reference.names, evidence.options))
+
+
+def _pair_in_place(evidence: Evidence, look: SecondLook, missing: set[int], extra: set[int]) -> None:
+    assert evidence.aligned is not None
+    for pair in evidence.aligned.pairs:
+        if pair.reference.first in missing and pair.candidate.first in extra:
+            equal = tuple(
+                k
+                for k, (a, b) in enumerate(zip(pair.reference.features, pair.candidate.features, strict=True))
+                if a[0] == b[0]
+            )
+            look.matches.append(Match(pair.reference, pair.candidate, equal))
+
+
+def _background(first: Observation) -> list[Chunk]:
+    """Some records of a side, whichever: how far apart they are tells how near a match must be."""
+    rows: list[Chunk] = []
+    for chunk in first.kept:
+        rows += split_rows(chunk.part(0, min(chunk.size, _LEFT - len(rows))))
+        if len(rows) >= _LEFT:
+            break
+    return rows
+
+
+class _Seeker:
+    """Picks the values of some records of a side: from what was kept, else from a second run.
+
+    Args:
+        first: The first run.
+        numbers: The numbers of the records in the first run.
+        limit: How many to pick at most, spread over the whole stream; None for all, within a bound of memory.
+    """
+
+    def __init__(self, first: Observation, numbers: Indices, limit: int | None) -> None:
+        self.most = _BYTES if limit is not None else _BYTES_OF_ALL
+        if limit is not None and len(numbers) > limit:
+            # Half from the start, where kept values are, half from everywhere.
+            spread = numbers[np.linspace(0, len(numbers) - 1, limit - limit // 2).astype(int)]
+            numbers = np.unique(np.concatenate([numbers[: limit // 2], spread]))
+        self.first = first
+        self.wanted: dict[int, list[int]] = {}
+        for number in numbers.tolist():
+            self.wanted.setdefault(int(first.digests[number]), []).append(number)
+        self.digests: Words = np.array(sorted(self.wanted), dtype=np.uint64)
+        self.found: dict[int, Chunk] = {}
+        self.bytes = 0
+
+    def from_kept(self) -> None:
+        for chunk in self.first.kept:
+            self.harvest(chunk)
+
+    def run(self, always: bool = False) -> Observation | None:
+        """Pick from the kept values, and from a second run if they do not suffice or one is wanted anyhow."""
+        self.from_kept()
+        if always or len(self.found) < sum(map(len, self.wanted.values())):
+            return run_again(self.first, self.harvest)
+        return None
+
+    def harvest(self, chunk: Chunk) -> None:
+        if not len(self.digests) or self.bytes > self.most:
+            return
+        for row in np.flatnonzero(np.isin(chunk.records, self.digests)):
+            for number in self.wanted[int(chunk.records[row])]:
+                if number not in self.found:
+                    one = chunk.part(int(row), int(row) + 1).copied()
+                    one.first = number
+                    self.found[number] = one
+                    self.bytes += sum(leaf.nbytes for leaf in one.leaves)
+                    break
+
+    def rows(self) -> list[Chunk]:
+        return [self.found[number] for number in sorted(self.found)]
+
+
+def _remainder(evidence: Evidence, look: SecondLook) -> str | None:
+    """Whether the differing records are only those that each side drops because they fill no batch.
+
+    A queue, or a Dataset with drop_remainder, leaves out what does not fill its last batch. If the records
+    are shuffled, or several threads race, those are other records on each side, and in each run.
+    """
+    left, right = evidence.reference, evidence.candidate
+    missing, extra = evidence.surplus
+    if left.ordering.defined or left.count != right.count or left.ended != "clean" or right.ended != "clean":
+        return None
+    if len(left.sizes) != 1 or left.sizes != right.sizes or not len(missing) < left.sizes[0][0]:
+        return None
+    if evidence.aligned is not None and 2 * evidence.aligned.equal > evidence.aligned.compared:
+        return None  # the order is kept, so the same records would be dropped
+    if look.matches:
+        return None  # records with other values are no dropped records
+    copies = int(np.unique(left.digests, return_counts=True)[1].max())
+    unknown = set()
+    for digest in np.unique(right.digests[extra]).tolist():
+        if int(np.count_nonzero(right.digests == digest)) > max(copies, 1):
+            return None
+        if not np.any(left.digests == digest):
+            unknown.add(digest)
+    words = (
+        f"{len(missing)} of {left.count:,} records differ, fewer than the {left.sizes[0][0]} of a batch: "
+        "each side drops what does not fill its last batch, and the order decides which records those are"
+    )
+    again = look.reference_again
+    if not unknown or again is None:
+        return words
+    changes = False
+    for run in range(_RUNS):
+        changes = changes or not np.array_equal(again.digests, left.digests)
+        unknown -= set(again.digests.tolist())
+        if not unknown:
+            return words + " (further runs of the reference deliver them all)"
+        if left.count * (run + 1) > _RERUN_RECORDS or (run >= 1 and not changes):
+            break
+        nearer = run_again(left)
+        if nearer is None:
+            break
+        again = nearer
+    return None if changes else words
+
+
+def repeats_itself(evidence: Evidence, look: SecondLook) -> bool | None:
+    """Whether the reference delivers the same records in every run; None if that is not known."""
+    if look.reference_again is None:
+        return None
+    return same_multiset(evidence.reference, look.reference_again)
