@@ -1,4 +1,4 @@
-"""Batches and pairs of batches as matplotlib Figures, made without touching pyplot or rcParams."""
+"""Batches, their differences, shuffling and pipelines as matplotlib Figures; pyplot and rcParams stay untouched."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tfqueue.views.diff import show_pair
     from tfqueue.views.grid import show_batch
+    from tfqueue.views.mixing import plot_mixing
+    from tfqueue.views.topology import plot_topology
 
-_HOMES = {"show_batch": "tfqueue.views.grid", "show_pair": "tfqueue.views.diff"}
-__all__ = ["show_batch", "show_pair"]
+_HOMES = {
+    "plot_mixing": "tfqueue.views.mixing",
+    "plot_topology": "tfqueue.views.topology",
+    "show_batch": "tfqueue.views.grid",
+    "show_pair": "tfqueue.views.diff",
+}
+__all__ = ["plot_mixing", "plot_topology", "show_batch", "show_pair"]
 
 
 def __getattr__(name: str) -> Any:
