@@ -15,9 +15,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
-from . import feeding, filters, fixed_length, handmade, images, joins, padding, python_sources, slices, text, tfrecords  # noqa: F401 - importing a family registers its programs
 from .check import fingerprint, problems, split
 from .registry import NO_FAULT, DataFile, Entry, Fault, Program, Stage, registered
 
@@ -35,6 +35,24 @@ __all__ = [
     "programs",
     "split",
 ]
+
+_FAMILIES = (
+    "tfrecords",
+    "fixed_length",
+    "images",
+    "slices",
+    "text",
+    "joins",
+    "filters",
+    "padding",
+    "handmade",
+    "python_sources",
+    "feeding",
+    "several",
+    "slim",
+)
+for _family in _FAMILIES:
+    import_module(f"{__name__}.{_family}")  # Importing a family registers its programs.
 
 
 def entries(
