@@ -169,6 +169,7 @@ class QueuePipeline:
             replacement = run.replacement_for(error)
             if replacement is None:
                 raise StopIteration from None
+            run.told = True
             raise replacement from replacement.__cause__
 
 
@@ -183,6 +184,7 @@ class _Run:
         self.step: Callable[[], Any] = self._no_step
         self._pid = os.getpid()
         self._failure: PipelineError | None = None
+        self.told = False  # whether a step has raised the failure already
 
     def _no_step(self) -> Any:
         raise PipelineError("there is nothing to fetch")
@@ -220,6 +222,8 @@ class _Run:
         """
         if error is not None and not isinstance(error, tf.errors.OpError):
             return error  # the user's own, or one of ours
+        if error is None and self.told:
+            return None  # the user has caught the failure of a step, and goes on from there
         first = self.runners.first_error
         if first is not None:
             if self._failure is None:
@@ -259,7 +263,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
 
     def __init__(self, sess: Any) -> None:
         if hasattr(sess, "run_step_fn"):  # a MonitoredSession gives its plain session only inside a step
-            sess = sess.run_step_fn(lambda context: context.session)
+            sess = sess.run_step_fn(lambda step_context: step_context.session)
         if not (hasattr(sess, "graph") and hasattr(sess, "make_callable")):
             raise InvalidArgument(f"queue_runners needs a tf.compat.v1.Session; got {type(sess).__name__}")
         self._session = sess

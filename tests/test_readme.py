@@ -1,0 +1,33 @@
+"""The README's program is the demo file, and its output is what the program prints."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.programs import ROOT, run_program
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(kind: str) -> str:
+    return re.findall(rf"^```{kind}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[0]
+
+
+def without_seconds(text: str) -> str:
+    return re.sub(r"\d+\.\d+ s\b", "N s", text)
+
+
+def test_program_is_the_demo_file() -> None:
+    assert block("python") == (ROOT / "demos" / "first_steps.py").read_text(encoding="utf-8")
+
+
+def test_program_and_output_stand_within_forty_lines() -> None:
+    assert len((block("python") + block("text")).splitlines()) <= 40
+
+
+def test_output_is_what_the_program_prints(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = run_program(ROOT / "demos" / "first_steps.py")
+    assert without_seconds(block("text")) == without_seconds(printed)
