@@ -50,6 +50,7 @@ _FAMILIES = (
     "feeding",
     "several",
     "slim",
+    "variants",
 )
 for _family in _FAMILIES:
     import_module(f"{__name__}.{_family}")  # Importing a family registers its programs.

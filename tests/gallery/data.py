@@ -50,13 +50,13 @@ def eager(function: Any, *args: Any, **options: Any) -> Any:
 
 
 def feature(value: Any) -> tf.train.Feature:
-    """bytes, integers or floats (one or a sequence) as a Feature."""
-    values = [value] if isinstance(value, (bytes, int, float, np.number)) else list(np.asarray(value).ravel())
-    if values and isinstance(values[0], bytes):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
-    if values and isinstance(values[0], (int, np.integer)):
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=[int(v) for v in values]))
-    return tf.train.Feature(float_list=tf.train.FloatList(value=[float(v) for v in values]))
+    """Bytes, integers or floats (one, a list or an array) as a Feature; an empty list is a list of floats."""
+    if isinstance(value, bytes):
+        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
+    array = np.asarray(value).ravel()
+    if array.dtype.kind in "iu":
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=array.tolist()))
+    return tf.train.Feature(float_list=tf.train.FloatList(value=array.tolist()))
 
 
 def features(**values: Any) -> tf.train.Features:
