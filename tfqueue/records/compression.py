@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+import zlib
+from contextlib import suppress
+from typing import Any, Final, Literal, TypeAlias
 
 from tfqueue.errors import InvalidArgument
 
@@ -34,3 +36,26 @@ def normalise(compression: str | None, *, name: str) -> Compression:
     if upper == "ZLIB":
         return "ZLIB"
     raise InvalidArgument(f"compression is {compression!r}; expected 'GZIP', 'ZLIB', '' (none) or None (by the name)")
+
+
+def inflate(inflater: Any, data: bytes, size: int) -> tuple[bytes, str | None]:
+    """Decompresses, and in damaged data as far as it goes.
+
+    Args:
+        inflater: What zlib.decompressobj returns.
+        data: The bytes to feed.
+        size: The most bytes to return.
+
+    Returns:
+        The decompressed bytes, and what zlib says is wrong behind them, or None.
+    """
+    before = inflater.copy()
+    try:
+        return inflater.decompress(data, size), None
+    except zlib.error as error:
+        # zlib drops what it had decompressed before the damage; byte by byte it does not.
+        out = bytearray()
+        with suppress(zlib.error):
+            for position in range(len(data)):
+                out += before.decompress(before.unconsumed_tail + data[position : position + 1])
+        return bytes(out), str(error)

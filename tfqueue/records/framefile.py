@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 
 import google_crc32c
@@ -12,7 +13,7 @@ from tfqueue.errors import RecordError
 from tfqueue.records.atomic import AtomicFile
 from tfqueue.records.compression import WINDOW_BITS, Compression
 from tfqueue.records.framing import FRAME_SIZE, MAX_PAYLOAD, footer, frames, header
-from tfqueue.records.paths import Path
+from tfqueue.records.paths import Path, index_name
 
 _BUFFER = 1 << 20
 
@@ -100,6 +101,8 @@ class FrameFile:
         """Makes the file appear; ``path`` and ``overwrite`` replace what was said at the start."""
         self._finish()
         self._target.commit(path, overwrite=overwrite)
+        with suppress(OSError):  # that of the file that was replaced
+            os.unlink(index_name(self._target.path))
         return WrittenFile(self._target.path, self.records, self._disk_size, self._crc)
 
     def park(self) -> None:

@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import google_crc32c
 import numpy as np
+import numpy.typing as npt
 
 HEADER_SIZE = 12
 FOOTER_SIZE = 4
@@ -46,6 +47,62 @@ def unmask(stored: int) -> int:
 def masked_crc(data: bytes) -> int:
     """Returns the masked CRC-32C of ``data``."""
     return mask(crc32c(data))
+
+
+def header_length(head: bytes) -> int | None:
+    """Returns the length that the 12 bytes of a header give, or None if the CRC is wrong or bytes are missing."""
+    if len(head) != HEADER_SIZE:
+        return None
+    length, stored = _HEADER.unpack(head)
+    return int(length) if mask(crc32c(head[:8])) == stored else None
+
+
+def flipped_length(head: bytes) -> tuple[int, int] | None:
+    """Returns the length that a damaged header had, if one wrong byte in its length explains the damage.
+
+    The CRC is linear: what the CRCs of the true and of the stored length have in XOR depends only on the wrong byte.
+
+    Returns:
+        The true length and the position of the wrong byte, or None.
+    """
+    if len(head) != HEADER_SIZE:
+        return None
+    _, stored = _HEADER.unpack(head)
+    found = _single_byte_changes().get(crc32c(head[:8]) ^ unmask(stored))
+    if found is None:
+        return None
+    position, change = found
+    return int.from_bytes(head[:8], "little") ^ change << 8 * position, position
+
+
+def is_header(head: bytes) -> bool:
+    """Says whether 12 bytes are a header, or were one before one of them became wrong."""
+    if len(head) != HEADER_SIZE:
+        return False
+    difference = _HEADER.unpack(head)[1] ^ masked_crc(head[:8])
+    return wrong_bytes(difference) <= 1 or flipped_length(head) is not None
+
+
+def wrong_bytes(difference: int) -> int:
+    """Returns how many bytes of two CRCs differ, given their XOR."""
+    return sum(byte != 0 for byte in difference.to_bytes(4, "little"))
+
+
+@lru_cache(maxsize=1)
+def _single_byte_changes() -> dict[int, tuple[int, int]]:
+    table = crc_changes()
+    return {int(table[position, change]): (position, change) for position in range(8) for change in range(1, 256)}
+
+
+@lru_cache(maxsize=1)
+def crc_changes() -> npt.NDArray[np.uint32]:
+    """Returns [8, 256]: how the CRC of eight bytes changes if the byte at a position is XORed with a value."""
+    zeros = crc32c(bytes(8))
+    table = np.zeros((8, 256), np.uint32)
+    for position in range(8):
+        for change in range(1, 256):
+            table[position, change] = crc32c(bytes(position) + bytes([change]) + bytes(7 - position)) ^ zeros
+    return table
 
 
 @lru_cache(maxsize=4096)

@@ -89,7 +89,7 @@ def decode(data: bytes, *, name: str) -> npt.NDArray[Any]:
     except cv2.error as error:
         raise InvalidImage(f"{name!r} is an image that cannot be decoded: {error.err}") from error
     if pixels is None:
-        from tfqueue.records.scan import sniff_bytes
+        from tfqueue.records.sniffing import sniff_bytes
 
         if image_format(data):
             raise InvalidImage(f"{name!r} is a {image_format(data)} image that is cut or damaged")

@@ -7,6 +7,7 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from io import FileIO
 from os import PathLike
 from typing import TypeAlias
 
@@ -128,6 +129,18 @@ def fspath(path: Path) -> str:
     return name
 
 
+def open_to_read(name: str) -> FileIO:
+    """Opens a file without a buffer.
+
+    Raises:
+        RecordError: It does not exist or cannot be read.
+    """
+    try:
+        return FileIO(name, "r")
+    except OSError as error:
+        raise RecordError(f"{name!r} cannot be read: {error.strerror}", file=name) from error
+
+
 def split_suffix(name: str) -> tuple[str, str]:
     """Splits a file name before its suffix: ``a/train.tfrecord.gz`` into ``a/train`` and ``.tfrecord.gz``."""
     folder, base = os.path.split(name)
@@ -164,3 +177,9 @@ def existing_shards(name: str) -> Iterator[str]:
         match = _SHARD.match(found)
         if match and match["stem"] == stem and match["suffix"] == suffix:
             yield found
+
+
+def set_name(name: str) -> str:
+    """Returns the name from which that of a shard was made; another name is returned as it is."""
+    match = _SHARD.match(name)
+    return match["stem"] + match["suffix"] if match else name

@@ -1,0 +1,145 @@
+"""The manifest of a set of files: what was written, so that later a loss can be noticed.
+
+It is a JSON file beside the records, ``train.manifest.json`` for ``train.tfrecord`` and for its shards:
+
+    {"format": "tfqueue-manifest-1", "compression": "", "records": 60000,
+     "files": [{"name": "train-00000-of-00002.tfrecord", "records": 30000, "size": 1234567, "crc32c": "0a1b2c3d"}, ...],
+     "features": {"image": {"kind": "bytes", ...}, ...}, "classes": ["cat", "dog"], ...}
+
+``size`` and ``crc32c`` are those of the bytes on disk; ``features`` describes the first records (see ``schema``).
+Whatever else a writer knows stands beside these, such as the class names of images.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tfqueue.errors import RecordError
+from tfqueue.records.atomic import AtomicFile
+from tfqueue.records.framefile import WrittenFile
+from tfqueue.records.paths import Path, fspath, manifest_name, set_name
+
+FORMAT: Final = "tfqueue-manifest-1"
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """What a manifest says of one file.
+
+    Attributes:
+        name: Its name, without a folder.
+        records: How many records it holds.
+        size: Its size on disk, in bytes.
+        crc32c: The CRC-32C of its bytes on disk.
+    """
+
+    name: str
+    records: int
+    size: int
+    crc32c: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What is known of a set of files.
+
+    Attributes:
+        path: Where the manifest lies.
+        compression: "", "GZIP" or "ZLIB".
+        files: Its files, in order.
+        info: Everything else, such as "features" and "classes".
+    """
+
+    path: str
+    compression: str
+    files: tuple[ManifestEntry, ...]
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """How many records the files hold together."""
+        return sum(entry.records for entry in self.files)
+
+    def entry(self, path: Path) -> ManifestEntry | None:
+        """Returns what is said of a file, or None."""
+        base = os.path.basename(fspath(path))
+        return next((entry for entry in self.files if entry.name == base), None)
+
+
+def write_manifest(
+    path: Path, written: Iterable[WrittenFile], *, compression: str, info: Mapping[str, Any], overwrite: bool
+) -> str:
+    """Writes the manifest of the files made under the name ``path``; returns its name.
+
+    Raises:
+        RecordError: It exists and ``overwrite`` is False, or cannot be written.
+    """
+    files = [
+        {
+            "name": os.path.basename(file.path),
+            "records": file.records,
+            "size": file.size,
+            "crc32c": f"{file.crc32c:08x}",
+        }
+        for file in written
+    ]
+    content = {
+        "format": FORMAT,
+        "compression": compression,
+        "records": sum(file.records for file in written),
+        "files": files,
+        **info,
+    }
+    name = manifest_name(fspath(path))
+    target = AtomicFile(name, overwrite=overwrite)
+    try:
+        target.file.write(json.dumps(content, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+        target.commit()
+    except BaseException:
+        target.discard()
+        raise
+    return name
+
+
+def load_manifest(path: Path) -> Manifest:
+    """Reads a manifest.
+
+    Raises:
+        RecordError: It cannot be read, or is no manifest.
+    """
+    name = fspath(path)
+    try:
+        with open(name, "rb") as file:
+            content = json.loads(file.read().decode("utf-8", "surrogateescape"))
+        if content["format"] != FORMAT:
+            raise RecordError(f"{name!r} has the format {content['format']!r}; expected {FORMAT!r}", file=name)
+        files = tuple(
+            ManifestEntry(str(entry["name"]), int(entry["records"]), int(entry["size"]), int(entry["crc32c"], 16))
+            for entry in content["files"]
+        )
+        compression = str(content["compression"])
+    except OSError as error:
+        raise RecordError(f"the manifest {name!r} cannot be read: {error.strerror}", file=name) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"{name!r} is no manifest that can be read: {error}", file=name) from error
+    known = ("format", "compression", "records", "files")
+    return Manifest(name, compression, files, {key: value for key, value in content.items() if key not in known})
+
+
+def find_manifest(path: Path) -> Manifest | None:
+    """Returns the manifest that stands beside a file and names it, or None.
+
+    Raises:
+        RecordError: There is one, but it cannot be read.
+    """
+    name = fspath(path)
+    for candidate in {manifest_name(name): None, manifest_name(set_name(name)): None}:
+        if os.path.isfile(candidate):
+            manifest = load_manifest(candidate)
+            if manifest.entry(name) is not None:
+                return manifest
+    return None
