@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfqueue.equivalence.align import Aligned
+from tfqueue.equivalence.causes import find_causes
 from tfqueue.equivalence.checks import run_checks
 from tfqueue.equivalence.differences import samples_of
 from tfqueue.equivalence.evidence import BatchShapes, Evidence
@@ -112,11 +113,12 @@ def judge(evidence: Evidence) -> Report:
     """Run the checks over what was seen, and put the report together."""
     differences = samples_of(evidence)
     results = run_checks(evidence)
+    different = any(result.counts and result.status == DIFFERENT for result in results)
     return Report(
         verdict=_verdict(results),
         checks=results,
         differences=differences,
-        causes=(),
+        causes=find_causes(evidence) if different else (),
         reference=evidence.reference.report(),
         candidate=evidence.candidate.report(),
         options=evidence.options.described(),

@@ -35,6 +35,7 @@ class SecondLook:
         missing: Records that only the reference has, with values, beyond those in ``matches``.
         extra: Records that only the candidate has, with values, beyond those in ``matches``.
         reference_again: A second run of the reference, or None.
+        source: A run of the reference without shuffling and with one thread a queue, or None.
         within: How many records are not equal but were all paired within the tolerances, wherever they stand.
         remainder: Why the differing records are only what each side dropped at its end, or None.
     """
@@ -43,6 +44,7 @@ class SecondLook:
     missing: list[Chunk] = field(default_factory=list)
     extra: list[Chunk] = field(default_factory=list)
     reference_again: Observation | None = None
+    source: Observation | None = None
     within: int = 0
     remainder: str | None = None
 

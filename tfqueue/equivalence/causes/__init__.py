@@ -1,0 +1,66 @@
+"""From what differs to the likely mistake: each cause has a stable name and says what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tfqueue.equivalence.causes.catalogue import CATALOGUE, NAMES
+from tfqueue.equivalence.causes.images import image_causes
+from tfqueue.equivalence.causes.mispairing import mispairing_causes
+from tfqueue.equivalence.causes.numbers import number_causes
+from tfqueue.equivalence.causes.pairs import changed_features, systematic
+from tfqueue.equivalence.causes.stream import stream_causes
+from tfqueue.equivalence.causes.structure import (
+    padding_causes,
+    shape_causes,
+    string_padding,
+    structure_causes,
+)
+from tfqueue.equivalence.evidence import Evidence
+from tfqueue.equivalence.report import Cause
+
+__all__ = ["CATALOGUE", "NAMES", "find_causes"]
+
+_BLAMED = ("mispaired-reference", "random-values")
+
+
+def find_causes(evidence: Evidence) -> tuple[Cause, ...]:
+    """The likely mistakes behind the differences, the most likely first; each name once a feature."""
+    found: dict[tuple[str, str | None], Cause] = {}
+    for name, words, feature in _found(evidence):
+        entry = CATALOGUE[name]
+        side = "reference" if name in _BLAMED else "candidate"
+        found.setdefault((name, feature), Cause(name, side, entry.summary, words, entry.advice, feature))
+    return tuple(found.values())
+
+
+def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
+    yield from structure_causes(evidence)
+    if evidence.aligned is None:
+        return
+    source = evidence.look.source if evidence.look is not None else None
+    yield from padding_causes(evidence)
+    blamed = list(mispairing_causes(evidence, source))
+    yield from blamed
+    if not blamed and (systematic(evidence) or len(evidence.surplus[0]) == evidence.reference.count):
+        yield from string_padding(evidence)
+        for changed in changed_features(evidence):
+            causes = list(shape_causes(changed)) or list(image_causes(changed))
+            exact = [c for c in causes if c[0] not in _BY_SIZE]
+            causes = exact or list(number_causes(changed)) or causes
+            for name, words in causes[:1]:
+                yield name, words, changed.name
+    yield from (
+        (name, words, None) for name, words in stream_causes(evidence, None if source is None else source.digests)
+    )
+
+
+# Told from the size of the differences only; what the numbers explain exactly comes first.
+_BY_SIZE = (
+    "jpeg-dct",
+    "re-encoded",
+    "resize-kernel",
+    "resize-antialias",
+    "resize-half-pixel",
+    "resize-align-corners",
+)

@@ -1,0 +1,99 @@
+"""Causes that show in how features are put together to records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tfqueue.equivalence.digest import Words
+from tfqueue.equivalence.evidence import Evidence
+from tfqueue.equivalence.observe import Observation
+
+Named = tuple[str, str, str | None]
+
+
+def mispairing_causes(evidence: Evidence, source: Observation | None) -> Iterator[Named]:
+    """Likely causes where single features agree but the records do not.
+
+    Args:
+        evidence: What was seen.
+        source: A run of the reference without shuffling, or None.
+    """
+    if evidence.aligned is None or evidence.same_records or len(evidence.reference.names) < 1:
+        return
+    look = evidence.look
+    again = look.reference_again if look is not None else None
+    left, right = evidence.reference, evidence.candidate
+    if again is not None and again.count == left.count and again.fingerprint != left.fingerprint:
+        stable = [a.fingerprint == b.fingerprint for a, b in zip(left.views, again.views, strict=True)]
+        dropped = look is not None and look.remainder
+        if all(stable) and len(stable) > 1:
+            yield "mispaired-reference", ("two runs of the reference deliver the same features in other pairs"), None
+            return
+        if not all(stable) and not dropped and not _drops(evidence, again):
+            name = left.names[stable.index(False)]
+            yield "random-values", f"two runs of the reference deliver other values of {name}", name
+    if len(left.names) < 2:
+        return
+    shifted = list(_shifted(left, source or left, right))
+    yield from shifted
+    if not shifted and left.count == right.count:
+        same = [a.fingerprint == b.fingerprint for a, b in zip(left.views, right.views, strict=True)]
+        if all(same):
+            yield "mispaired", "every feature alone is the same on both sides, the records are not", None
+
+
+def _drops(evidence: Evidence, again: Observation) -> bool:
+    """Whether two runs of the reference differ in no more than what a batch may drop."""
+    left = evidence.reference
+    if not left.sizes or left.ordering.defined:
+        return False
+    common = len(np.intersect1d(left.digests, again.digests))
+    return len(np.unique(left.digests)) - common < max(size for size, _ in left.sizes)
+
+
+def _sequences(side: Observation) -> list[Words]:
+    """The digests of each feature, over the first records, whose values were kept."""
+    chunks = side.kept
+    return [
+        np.concatenate([c.features[i] for c in chunks]) if chunks else np.zeros(0, np.uint64)
+        for i in range(len(side.names))
+    ]
+
+
+def _shifted(left: Observation, source: Observation, right: Observation) -> Iterator[Named]:
+    """One feature that belongs to the records before or after, in the order of the source."""
+    ones, twos = _sequences(source), _sequences(right)
+    if len(ones[0]) < 4 or len(twos[0]) < 4:
+        return
+    for index, name in enumerate(left.names):
+        others = [i for i in range(len(ones)) if i != index and len(np.unique(ones[i])) > 0.9 * len(ones[i])]
+        if not others:
+            continue
+        anchor = others[0]
+        place = _place(ones[anchor], twos[anchor])
+        found = place >= 0
+        if np.mean(found) < 0.5:
+            continue
+        here = ones[index][place[found]] == twos[index][found]
+        if np.mean(here) > 0.9:
+            continue
+        for step in (1, -1, 2, -2, 3, -3):
+            moved = (place[found] + step) % len(ones[index])
+            inside = moved == place[found] + step
+            if inside.sum() >= 3 and np.mean((ones[index][moved] == twos[index][found])[inside]) > 0.95:
+                yield (
+                    "label-shifted",
+                    (f"{name} is that of the record {abs(step)} {'after' if step > 0 else 'before'}"),
+                    name,
+                )
+                return
+
+
+def _place(ordered: Words, wanted: Words) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The places of some digests in a sequence; -1 where they are not there."""
+    order = np.argsort(ordered, kind="stable")
+    at = np.searchsorted(ordered[order], wanted)
+    at = np.minimum(at, len(order) - 1)
+    return np.where(ordered[order][at] == wanted, order[at], -1)

@@ -1,0 +1,276 @@
+"""Causes that show in which records come, how often, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfqueue.equivalence.digest import Words
+from tfqueue.equivalence.evidence import Evidence, Indices, fraction_kept, number
+from tfqueue.equivalence.observe import Observation
+
+Found = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """How often the data were read.
+
+    Attributes:
+        records: How many different records there are on both sides together.
+        reference: The most deliveries of one record in the reference.
+        candidate: The same in the candidate.
+    """
+
+    records: int
+    reference: int
+    candidate: int
+
+
+def passes(evidence: Evidence) -> Passes:
+    """How often each side delivers a record at most, and how many different ones there are."""
+    counts = []
+    for side in (evidence.reference, evidence.candidate):
+        values, times = np.unique(side.digests, return_counts=True)
+        counts.append((values, int(np.median(times)) if len(times) else 0))
+    both = np.union1d(counts[0][0], counts[1][0])
+    return Passes(len(both), counts[0][1], counts[1][1])
+
+
+def stream_causes(evidence: Evidence, source: Words | None) -> Iterator[Found]:
+    """Likely causes from counts, batches and order.
+
+    Args:
+        evidence: What was seen.
+        source: The digests in the order in which the reference's source delivers them, where that is known.
+    """
+    if evidence.aligned is None:
+        return
+    left, right = evidence.reference, evidence.candidate
+    if "error" in (left.ended, right.ended) or "going on" in (left.ended, right.ended):
+        if "error" not in (left.ended, right.ended):
+            yield "epochs-differ", "one side goes on long after the other has ended"
+        return
+    found = list(_counts(evidence, source))
+    yield from found
+    if not found and evidence.same_records:
+        yield from _batches(left, right)
+        if not evidence.same_sequence:
+            yield from _order(evidence, source)
+
+
+def _batches(left: Observation, right: Observation) -> Iterator[Found]:
+    if left.sizes == right.sizes:
+        return
+    one, two = left.sizes[0][0], right.sizes[0][0]
+    if one != two:
+        yield "batch-size", (f"the first batch holds {number(one, 'record')} in the reference, {two} in the candidate")
+    elif _partial(right) > 1 >= _partial(left) or _partial(left) > 1 >= _partial(right):
+        yield "batch-before-repeat", "smaller batches come in the middle of one side, at the end of each pass"
+
+
+def _partial(side: Observation) -> int:
+    """How many batches are smaller than the largest."""
+    largest = max(size for size, _ in side.sizes)
+    return sum(count for size, count in side.sizes if size < largest)
+
+
+def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
+    left, right = evidence.reference, evidence.candidate
+    missing, extra = evidence.surplus
+    if not len(missing) and not len(extra):
+        return
+    look = evidence.look
+    if look is not None and (look.remainder or len(look.matches) >= 0.5 * min(len(missing), 64) > 0):
+        return  # the same records with other values
+    size = max(size for size, _ in left.sizes)
+    times = passes(evidence)
+    whole = times.records // size * size
+    crossing = times.records % size and max(times.reference, times.candidate) > 1
+    if (
+        crossing
+        and right.count == times.candidate * whole
+        and _partial(right) == 0
+        and right.count != left.count // size * size
+    ):
+        yield "batch-before-repeat", (f"the candidate drops {times.records % size} records at the end of each pass")
+        return
+    if crossing and right.count in (left.count, left.count // size * size) and _per_pass(right, times, size, whole):
+        yield "batch-before-repeat", "the candidate's batches end with each pass over the data"
+        return
+    if not len(missing) and 0 < len(extra) < size and right.sizes[-1][0] < size and _partial(left) == 0:
+        yield "remainder-kept", f"{number(len(extra), 'record')} more, all in a smaller last batch"
+        return
+    if not len(extra) and 0 < len(missing) < size and _partial(right) == 0 and left.sizes[-1][0] < size:
+        yield (
+            "remainder-dropped",
+            (f"the {number(len(missing), 'record')} of the reference's smaller last batch are missing"),
+        )
+        return
+    if _partial(right) > 1 >= _partial(left):
+        yield "batch-before-repeat", ("smaller batches come in the middle of the candidate, at the end of each pass")
+        return
+    ratio = right.count / left.count
+    if (
+        times.reference != times.candidate
+        and abs(ratio * times.reference / times.candidate - 1) < 0.02 + size / left.count
+    ):
+        yield (
+            "epochs-differ",
+            (
+                f"each record comes {number(times.reference, 'time')} in the reference, "
+                f"{times.candidate} in the candidate"
+            ),
+        )
+        return
+    yield from _places(evidence, source, size)
+
+
+def _per_pass(side: Observation, times: Passes, size: int, whole: int) -> bool:
+    """Whether each pass of a side delivers its whole batches only, though the passes together do not end
+    there.
+    """
+    if whole == 0 or _partial(side):
+        return False
+    parts = [side.digests[i : i + whole] for i in range(0, side.count - whole + 1, whole)]
+    return (
+        len(parts) > 1
+        and all(len(np.unique(part)) == whole for part in parts)
+        and (len({part.tobytes() for part in (np.sort(p) for p in parts)}) == 1)
+    )
+
+
+def _places(evidence: Evidence, source: Words | None, size: int) -> Iterator[Found]:
+    """From where the missing and extra records stand in the order of the source."""
+    missing, extra = evidence.surplus
+    left, right = evidence.reference, evidence.candidate
+    ordered = left.digests if source is None else source
+    known = source is not None or left.ordering.defined is not False
+    if len(missing):
+        lost = _positions(ordered, left.digests[missing]) if known else missing
+        blocks = _blocks(lost)
+        length = len(np.unique(ordered)) if source is not None else left.count
+        yield _lost(lost, blocks, length, known)
+    if len(extra):
+        doubled = np.isin(right.digests[extra], left.digests)
+        if np.mean(doubled) < 0.5:
+            return
+        again = _positions(ordered, right.digests[extra]) if known else extra
+        if known and len(again) > 1 and len(_blocks(again)) <= max(1, len(again) // 8):
+            yield "file-twice", f"{number(len(extra), 'record')} that stand together come once more"
+        else:
+            yield "records-doubled", f"{number(len(extra), 'record')} come more often than in the reference"
+
+
+def _lost(lost: Indices, blocks: list[tuple[int, int]], length: int, known: bool) -> Found:
+    words = number(len(lost), "record")
+    if known and len(blocks) <= max(1, len(lost) // 4) and len(lost) > 1:
+        start, stop = blocks[0]
+        return "file-missing", f"{words} missing that stand together, such as {start}..{stop - 1}"
+    single = all(stop - start == 1 for start, stop in blocks)
+    if known and single and lost[0] == 0 and lost[-1] != length - 1:
+        return "first-record-lost", f"{words} missing, at {_some(lost)}"
+    if known and single and lost[-1] == length - 1 and lost[0] != 0:
+        return "last-record-lost", f"{words} missing, at {_some(lost)}"
+    return "records-lost", f"{words} missing" + (f", at {_some(lost)}" if known else "")
+
+
+def _some(places: Indices) -> str:
+    return ", ".join(str(p) for p in places[:6].tolist()) + (", ..." if len(places) > 6 else "")
+
+
+def _positions(ordered: Words, digests: Words) -> Indices:
+    """The first places of some digests in a stream, in ascending order."""
+    order = np.argsort(ordered, kind="stable")
+    at = np.searchsorted(ordered[order], np.unique(digests))
+    at = at[at < len(order)]
+    return np.sort(order[at])
+
+
+def _blocks(places: Indices) -> list[tuple[int, int]]:
+    """Runs of consecutive numbers, as (start, stop)."""
+    breaks = np.flatnonzero(np.diff(places) != 1) + 1
+    parts = np.split(places, breaks)
+    return [(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
+
+
+def _order(evidence: Evidence, source: Words | None) -> Iterator[Found]:
+    left, right = evidence.reference, evidence.candidate
+    times = passes(evidence)
+    if times.reference > 1 and left.count == times.reference * times.records:
+        yield from _epochs(left, right, times.records)
+    if left.ordering.defined is False:
+        if source is not None and len(source) >= 16:
+            kept = fraction_kept(source, right.digests)
+            own = fraction_kept(source, left.digests)
+            if kept > 0.9 and own < 0.5:
+                yield (
+                    "not-shuffled",
+                    (
+                        f"{kept:.0%} of neighbours in the source stay together in the "
+                        f"candidate, {own:.0%} in the reference"
+                    ),
+                )
+        return
+    kept = fraction_kept(left.digests, right.digests)
+    if len(left.digests) >= 8 and kept < 0.3:
+        if left.ordering.defined or right.ordering.defined is False:
+            yield "not-shuffled", f"{kept:.0%} of neighbours stay together, so the candidate shuffles"
+        return
+    places = _map(left.digests, right.digests)
+    blocks = np.flatnonzero(np.diff(places) != 1)
+    if len(blocks) and len(places) / (len(blocks) + 1) >= 3 and not _swapped(places):
+        yield "file-order", f"{len(blocks) + 1} blocks of records come in another order"
+    else:
+        yield "order-changed", f"{kept:.0%} of neighbours stay together"
+
+
+def _swapped(places: Indices) -> bool:
+    """Whether only two records moved, not blocks of them."""
+    return int(np.count_nonzero(places != np.arange(len(places)))) <= 2
+
+
+def _map(left: Words, right: Words) -> Indices:
+    """For each record of the candidate, its place in the reference; equal records in order."""
+    one, two = np.argsort(left, kind="stable"), np.argsort(right, kind="stable")
+    places = np.empty(len(right), dtype=np.int64)
+    places[two] = one
+    return places
+
+
+def _epochs(left: Observation, right: Observation, length: int) -> Iterator[Found]:
+    one, two = repeats_within(left.digests, length), repeats_within(right.digests, length)
+    least = max(3, length // 200)
+    if one >= least and two == 0:
+        yield (
+            "shuffle-before-repeat",
+            (f"in the reference {one} records reach into the next pass, in the candidate none"),
+        )
+    elif two >= least and one == 0:
+        yield (
+            "repeat-before-shuffle",
+            (f"in the candidate {two} records reach into the next pass, in the reference none"),
+        )
+    if same_every_pass(right.digests, length) and not same_every_pass(left.digests, length):
+        yield "no-reshuffle", "the candidate has the same order in every pass, the reference has not"
+
+
+def repeats_within(digests: Words, length: int) -> int:
+    """How many records come twice within blocks of ``length``: 0 where each pass is complete."""
+    blocks = [digests[i : i + length] for i in range(0, len(digests), length)]
+    return int(sum(len(block) - len(np.unique(block)) for block in blocks))
+
+
+def same_every_pass(digests: Words, length: int) -> bool:
+    """Whether all passes have the order of the first."""
+    first = digests[:length]
+    return (
+        length >= 4
+        and len(digests) > length
+        and all(
+            np.array_equal(digests[i : i + length], first[: len(digests) - i])
+            for i in range(length, len(digests), length)
+        )
+    )

@@ -1,0 +1,142 @@
+"""Causes that show in names, kinds, dtypes and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tfqueue.equivalence.causes.pairs import Changed
+from tfqueue.equivalence.evidence import Evidence, listed
+from tfqueue.equivalence.leaves import STRING, Array, Dense
+
+Named = tuple[str, str, str | None]  # (name of the cause, what it is concluded from, feature)
+
+
+def structure_causes(evidence: Evidence) -> Iterator[Named]:
+    """Likely causes from the features that both sides have, or should have."""
+    pairing = evidence.pairing
+    if pairing is None:
+        return
+    for name, other in pairing.renamed:
+        if not name.startswith("[") and not other.startswith("["):
+            yield "key-renamed", f"{name} in the reference is {other} in the candidate", name
+    if pairing.missing:
+        yield "feature-missing", f"the candidate lacks {listed(pairing.missing)}", pairing.missing[0]
+    if pairing.extra:
+        yield "feature-added", f"the candidate adds {listed(pairing.extra)}", pairing.extra[0]
+    if pairing.moved:
+        yield "features-reordered", listed(f"{a} is {b}" for a, b in pairing.pairs), None
+    if evidence.aligned is not None and evidence.reference.batched != evidence.candidate.batched:
+        yield "not-batched", "the features have one axis less on one side", None
+    for one, two in zip(evidence.reference.views, evidence.candidate.views, strict=True):
+        if one.kind != two.kind:
+            yield "sparse-dense", (f"{one.name} is {one.kind} in the reference, {two.kind} in the candidate"), one.name
+        elif one.dtypes != two.dtypes and one.dtypes and two.dtypes and STRING not in one.dtypes + two.dtypes:
+            yield _of_dtypes(one.dtypes[0], two.dtypes[0], one.name)
+
+
+def _of_dtypes(left: str, right: str, name: str) -> Named:
+    one, two = np.dtype(left), np.dtype(right)
+    words = f"{name} is {left} in the reference, {right} in the candidate"
+    if one.kind == two.kind == "f" and two.itemsize < one.itemsize:
+        return "float-narrowing", words, name
+    if one.kind in "iu" and two.kind in "iu" and two.itemsize < one.itemsize:
+        return "int-narrowing", words, name
+    if one.kind == "f" and two.kind in "iu":
+        return "truncated-to-int", words, name
+    return "dtype-changed", words, name
+
+
+def shape_causes(changed: Changed) -> Iterator[tuple[str, str]]:
+    """Causes for one feature whose shapes differ, or that is filled up otherwise."""
+    pairs = list(zip(changed.left, changed.right, strict=True))
+    if all(b.ndim == a.ndim + 1 and _one_hot(b) and np.array_equal(np.argmax(b, -1), a) for a, b in pairs):
+        yield (
+            "one-hot",
+            (f"the candidate's last axis of {pairs[0][1].shape[-1]} is one-hot for the reference's integers"),
+        )
+        return
+    if all(a.ndim == b.ndim + 1 and _one_hot(a) and np.array_equal(np.argmax(a, -1), b) for a, b in pairs):
+        yield (
+            "one-hot",
+            (f"the reference's last axis of {pairs[0][0].shape[-1]} is one-hot for the candidate's integers"),
+        )
+        return
+    if any(a.ndim != b.ndim or not a.ndim for a, b in pairs):
+        return
+    if all(_one_hot(a) and _one_hot(b) for a, b in pairs) and any(a.shape[-1] != b.shape[-1] for a, b in pairs):
+        yield (
+            "one-hot-depth",
+            (f"depth {pairs[0][0].shape[-1]} in the reference, {pairs[0][1].shape[-1]} in the candidate"),
+        )
+        return
+    fills = {_fill(a, b) for a, b in pairs}
+    if None not in fills and len(fills) == 1:
+        fill = fills.pop()
+        yield "padding-value", f"where the reference holds zeros at the end, the candidate holds {fill}"
+        return
+    cut = [a.shape != b.shape and _starts_with(a, b) and bool(np.any(a[len(b) :])) for a, b in pairs]
+    if np.mean(cut) >= 0.9:
+        yield "truncated", f"the candidate's values are the first {len(pairs[0][1])} of the reference's"
+
+
+def _one_hot(values: Array) -> bool:
+    return bool(values.ndim and np.all(np.isin(values, (0, 1))) and np.all(values.sum(axis=-1) == 1))
+
+
+def _starts_with(longer: Array, shorter: Array) -> bool:
+    return len(longer) >= len(shorter) and np.array_equal(longer[: len(shorter)], shorter)
+
+
+def _fill(left: Array, right: Array) -> float | None:
+    """The value that the candidate has where the reference has nothing but zeros up to the end, if it is
+    one.
+    """
+    if left.ndim < 1 or left.shape[1:] != right.shape[1:]:
+        return None
+    filled = np.flatnonzero(left.reshape(len(left), -1).any(axis=1)) if len(left) else np.zeros(0, int)
+    used = int(filled[-1]) + 1 if len(filled) else 0
+    tail = right[used:]
+    if len(right) < used or not tail.size or not np.array_equal(left[:used], right[:used]):
+        return None
+    values = np.unique(tail)
+    return float(values[0]) if len(values) == 1 and values[0] != 0 else None
+
+
+def padding_causes(evidence: Evidence) -> Iterator[Named]:
+    """Equal records in unequal shapes: filled up to another length."""
+    if not evidence.same_records:
+        return
+    for one, two in zip(evidence.reference.views, evidence.candidate.views, strict=True):
+        if one.kind == two.kind == "dense" and len(one.shape) == len(two.shape) and one.high:
+            moved = one.low != two.low or one.high != two.high or bool(one.idle_tails) != bool(two.idle_tails)
+            first = evidence.shapes.first
+            if moved or (first is not None and first[1] == one.name and evidence.same_sequence):
+                words = (
+                    f"{one.name} has lengths {one.low}..{one.high} in the reference, "
+                    f"{two.low}..{two.high} in the candidate"
+                )
+                yield "padding-length", words, one.name
+
+
+def string_padding(evidence: Evidence) -> Iterator[Named]:
+    """Strings that are filled up with another text than ''."""
+    look = evidence.look
+    if look is None:
+        return
+    for index, name in enumerate(evidence.reference.names):
+        fills: set[bytes | None] = set()
+        for match in look.matches:
+            left, right = match.reference.leaves[index], match.candidate.leaves[index]
+            if index in match.equal or not (isinstance(left, Dense) and isinstance(right, Dense)):
+                continue
+            if left.dtype != STRING or right.dtype != STRING or left.rank < 2 or left.rank != right.rank:
+                return
+            one, two = list(left.array[0].ravel()), list(right.array[0].ravel())
+            while one and one[-1] == b"":
+                one.pop()
+            rest = set(two[len(one) :])
+            fills |= rest if two[: len(one)] == one and len(rest) == 1 else {None}
+        if len(fills) == 1 and None not in fills:
+            yield "padding-value", f"the candidate fills up with {fills.pop()!r}", name
