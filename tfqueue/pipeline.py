@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
@@ -13,16 +11,16 @@ import tensorflow as tf
 
 from tfqueue.build import build, name_of
 from tfqueue.diagnosis.failure import failure
-from tfqueue.engines.threads import RunnerThreads, WatchedCoordinator
-from tfqueue.errors import InvalidArgument, PipelineError, TFQueueWarning
+from tfqueue.engines.threads import WatchedCoordinator
+from tfqueue.errors import InvalidArgument, PipelineError
 from tfqueue.initialize import initialize_all, initialize_missing
+from tfqueue.run import Run, refuse_after_fork
+from tfqueue.stats import PipelineStats
+from tfqueue.topology.model import Topology
 
 tf1 = tf.compat.v1
 
 ENGINES = ("threads",)
-
-# Seconds that the threads have, after every queue is closed, before the session is closed under them, and again after.
-_GRACE = 5.0
 
 _P = TypeVar("_P", bound="QueuePipeline")
 
@@ -41,6 +39,8 @@ class QueuePipeline:
         build_fn: Zero-argument TF1 code that builds the pipeline and returns the tensors to fetch: a tensor, or a
             nest of tuples, namedtuples, lists and dicts of them. It is called in a fresh `tf.Graph`.
         engine: How the queues are run: ``"threads"``, the real queue runners.
+        stall_timeout: Seconds. When nothing has moved for so long and nothing can move any more, PipelineStalled is
+            raised; a stage that is only slow is warned about.
         session_config: A `tf.compat.v1.ConfigProto` for the session.
         init_fn: Called with the session after the initialisers and before the runners start, for values that must
             be fed or restored.
@@ -50,11 +50,14 @@ class QueuePipeline:
         session: The `tf.compat.v1.Session` of the run.
         coord: The `tf.compat.v1.train.Coordinator` of the run.
         fetches: What ``build_fn`` returned.
+        topology: The `tfqueue.topology.Topology` of the graph.
+        stats: The accounts of the run so far; they stay after the block was left.
 
     Raises:
         InvalidArgument: An argument that cannot work.
         InvalidBuildFunction: On entry, when ``build_fn`` returns no tensor, or one of another graph.
         PipelineFailed: On entry or in a step: what went wrong first.
+        PipelineStalled: In a step: nothing moves any more.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class QueuePipeline:
         build_fn: Callable[[], Any],
         *,
         engine: str = "threads",
+        stall_timeout: float = 60.0,
         session_config: Any = None,
         init_fn: Callable[[Any], Any] | None = None,
     ) -> None:
@@ -71,12 +75,15 @@ class QueuePipeline:
             )
         if engine not in ENGINES:
             raise InvalidArgument(f"engine {engine!r} is not known; known: {', '.join(map(repr, ENGINES))}")
+        if not stall_timeout > 0:
+            raise InvalidArgument(f"stall_timeout is a number of seconds above 0; got {stall_timeout!r}")
         self._build_fn = build_fn
+        self._stall_timeout = float(stall_timeout)
         self._engine = engine
         self._session_config = session_config
         self._init_fn = init_fn
-        self._run: _Run | None = None
-        self._ended = False
+        self._run: Run | None = None
+        self._last_stats: PipelineStats | None = None
 
     def __repr__(self) -> str:
         state = "running" if self._run is not None else "not entered"
@@ -100,7 +107,17 @@ class QueuePipeline:
     def fetches(self) -> Any:
         return self._entered().fetches
 
-    def _entered(self) -> _Run:
+    @property
+    def topology(self) -> Topology:
+        return self._entered().topology
+
+    @property
+    def stats(self) -> PipelineStats:
+        if self._run is None and self._last_stats is not None:
+            return self._last_stats
+        return self._entered().stats
+
+    def _entered(self) -> Run:
         if self._run is None:
             raise PipelineError(
                 f"the pipeline of {name_of(self._build_fn)} is not running; enter it first: "
@@ -113,10 +130,10 @@ class QueuePipeline:
     def __enter__(self: _P) -> _P:
         if self._run is not None:
             raise PipelineError("the pipeline is running already; make a second QueuePipeline to run it twice at once")
+        refuse_after_fork()
         graph = tf.Graph()
         fetches = build(self._build_fn, graph)
         session = tf1.Session(graph=graph, config=self._session_config)
-        run = _Run(graph, session, fetches)
         try:
             try:
                 initialize_all(graph, session)
@@ -124,14 +141,16 @@ class QueuePipeline:
                     self._init_fn(session)
             except tf.errors.OpError as error:
                 raise failure(error, graph, fetches=fetches) from error
-            run.start()
-            run.step = session.make_callable(fetches)
+            run = Run(graph, session, fetches, stall_timeout=self._stall_timeout)
+            try:
+                run.start()
+            except BaseException:
+                run.leave()
+                raise
         except BaseException:
-            run.leave()
             session.close()
             raise
         self._run = run
-        self._ended = False
         return self
 
     def __exit__(
@@ -142,6 +161,7 @@ class QueuePipeline:
         try:
             run.leave()
             replacement = run.replacement_for(error)
+            self._last_stats = run.stats
         finally:
             run.session.close()
             run.settle()
@@ -156,89 +176,11 @@ class QueuePipeline:
         return self
 
     def __next__(self) -> Any:
-        run = self._run
-        if run is None:
-            run = self._entered()
-        if self._ended:
-            raise StopIteration
-        run.before_step()
-        try:
-            return run.step()
-        except tf.errors.OpError as error:
-            self._ended = True
-            replacement = run.replacement_for(error)
-            if replacement is None:
-                raise StopIteration from None
-            run.told = True
-            raise replacement from replacement.__cause__
+        return self._run.step() if self._run is not None else self._entered()
 
 
-class _Run:
-    """One run of a graph in a session: the part that QueuePipeline and queue_runners share."""
-
-    def __init__(self, graph: tf.Graph, session: Any, fetches: Any = None) -> None:
-        self.graph = graph
-        self.session = session
-        self.fetches = fetches
-        self.runners = RunnerThreads(graph, session)
-        self.step: Callable[[], Any] = self._no_step
-        self._pid = os.getpid()
-        self._failure: PipelineError | None = None
-        self.told = False  # whether a step has raised the failure already
-
-    def _no_step(self) -> Any:
-        raise PipelineError("there is nothing to fetch")
-
-    def start(self) -> None:
-        _refuse_after_fork()
-        self.runners.start()
-
-    def before_step(self) -> None:
-        if os.getpid() != self._pid:
-            raise PipelineError(_AFTER_FORK)
-        if self.runners.grown:
-            self.runners.rescan()
-
-    def leave(self) -> None:
-        """Stop the runners, cancel the queues, join the threads."""
-        self._left_alive = self.runners.stop(_GRACE)
-
-    def settle(self) -> None:
-        """After the session was closed, which frees what waited outside of queues: join again, name who is left."""
-        if not self._left_alive:
-            return
-        for thread in self.runners.join(_GRACE):
-            warnings.warn(
-                f"the thread {thread.name} did not stop: it is inside an op that nothing can cancel (a py_func?)",
-                TFQueueWarning,
-                stacklevel=3,
-            )
-
-    def replacement_for(self, error: BaseException | None) -> BaseException | None:
-        """What the user should see instead of ``error``, which left a step or the block: None for nothing.
-
-        A step that ends because its queue was closed looks the same at the end of the data and after a failure
-        (OutOfRangeError). Which of the two it was, the runners know.
-        """
-        if error is not None and not isinstance(error, tf.errors.OpError):
-            return error  # the user's own, or one of ours
-        if error is None and self.told:
-            return None  # the user has caught the failure of a step, and goes on from there
-        first = self.runners.first_error
-        if first is not None:
-            if self._failure is None:
-                op = first.runner.enqueue_op if first.runner is not None else None
-                self._failure = failure(
-                    first.error, self.graph, session=self.session, enqueue_op=op, fetches=self.fetches
-                )
-            return self._failure
-        if error is None or isinstance(error, tf.errors.OutOfRangeError):
-            return None
-        return failure(error, self.graph, session=self.session, fetches=self.fetches)
-
-
-# Sessions with a live _Run of queue_runners: a block inside another on the same session is part of the outer one.
-_OWNED: WeakKeyDictionary[Any, _Run] = WeakKeyDictionary()
+# Sessions with a live Run of queue_runners: a block inside another on the same session is part of the outer one.
+_OWNED: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()
 
 
 class queue_runners:  # noqa: N801 - used like a function, as design and TF1's own start_queue_runners are
@@ -255,29 +197,38 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
 
     Args:
         sess: A `tf.compat.v1.Session`, or a session that wraps one (`MonitoredSession`).
+        stall_timeout: Seconds without progress after which PipelineStalled is raised, as for QueuePipeline.
 
     Raises:
         InvalidArgument: ``sess`` is no session, or its queues were closed by an earlier block.
         PipelineFailed: What went wrong first.
     """
 
-    def __init__(self, sess: Any) -> None:
+    def __init__(self, sess: Any, *, stall_timeout: float = 60.0) -> None:
+        if not stall_timeout > 0:
+            raise InvalidArgument(f"stall_timeout is a number of seconds above 0; got {stall_timeout!r}")
         if hasattr(sess, "run_step_fn"):  # a MonitoredSession gives its plain session only inside a step
             sess = sess.run_step_fn(lambda step_context: step_context.session)
         if not (hasattr(sess, "graph") and hasattr(sess, "make_callable")):
             raise InvalidArgument(f"queue_runners needs a tf.compat.v1.Session; got {type(sess).__name__}")
         self._session = sess
-        self._run: _Run | None = None
-        self._outer: _Run | None = None
+        self._stall_timeout = float(stall_timeout)
+        self._run: Run | None = None
+        self._outer: Run | None = None
 
     def __enter__(self) -> WatchedCoordinator:
         self._outer = _OWNED.get(self._session)
         if self._outer is not None:
             return self._outer.runners.coord
+        refuse_after_fork()
         graph = self._session.graph
-        run = _Run(graph, self._session)
         initialize_missing(graph, self._session)
-        run.start()
+        run = Run(graph, self._session, stall_timeout=self._stall_timeout)
+        try:
+            run.start()
+        except BaseException:
+            run.leave()
+            raise
         _OWNED[self._session] = run
         self._run = run
         return run.runners.coord
@@ -298,17 +249,3 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         if replacement is error:
             return False
         raise replacement
-
-
-_AFTER_FORK = (
-    "the pipeline was started in another process: TensorFlow's threads and sessions do not survive a fork; "
-    "open the pipeline in the process that reads it (multiprocessing: start method 'spawn')"
-)
-_first_pid: list[int] = []
-
-
-def _refuse_after_fork() -> None:
-    if not _first_pid:
-        _first_pid.append(os.getpid())
-    elif _first_pid[0] != os.getpid():
-        raise PipelineError(_AFTER_FORK)

@@ -48,10 +48,10 @@ class QueueHandle:
                 self.cancel_op = raw.QueueCloseV2(handle=handle, cancel_pending_enqueues=True)
                 self.size = raw.QueueSizeV2(handle=handle)
                 self.is_closed = raw.QueueIsClosedV2(handle=handle)
-            else:  # graphs saved before TensorFlow 1.0 have queues with string handles, and no is-closed op
+            else:  # graphs saved before TensorFlow 1.0 have queues with string handles
                 self.cancel_op = raw.QueueClose(handle=handle, cancel_pending_enqueues=True)
                 self.size = raw.QueueSize(handle=handle)
-                self.is_closed = None
+                self.is_closed = raw.QueueIsClosed(handle=handle)
 
 
 def existing_cancel_ops(graph: tf.Graph) -> list[tf.Operation]:

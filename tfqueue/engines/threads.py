@@ -70,11 +70,13 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         runner = self._runner_threads.get(threading.current_thread())
         if runner is not None:
             runner.turns += 1
-        elif self._before_step is not None and not self._stopping():
+        elif self._before_step is not None and not self.stopping:
             self._before_step()
-        return self._stopping()
+        return self.stopping
 
-    def _stopping(self) -> bool:
+    @property
+    def stopping(self) -> bool:
+        """Like `should_stop`, for who only looks."""
         return bool(super().should_stop())
 
     def request_stop(self, ex: Any = None) -> None:
@@ -83,7 +85,7 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
             # The end of the input, or of the queue that was waited for, is how a runner ends, not what went wrong.
             if not isinstance(error, _ENDINGS):
                 with self._first_error_lock:
-                    if self._first_error is None and not self._stopping():
+                    if self._first_error is None and not self.stopping:
                         runner = self._runner_threads.get(threading.current_thread())
                         self._first_error = FirstError(error, runner)
         if self.joined:  # a straggler's error after the end: there is nobody left to hear it
@@ -97,12 +99,13 @@ class RunnerThreads:
     Args:
         graph: The graph; its `QUEUE_RUNNERS` collection is what is run.
         session: A session that runs `graph`.
+        before_step: Called when a thread that is no runner asks the coordinator whether to stop.
     """
 
-    def __init__(self, graph: tf.Graph, session: Any) -> None:
+    def __init__(self, graph: tf.Graph, session: Any, *, before_step: Callable[[], None] | None = None) -> None:
         self.graph = graph
         self.session = session
-        self.coord = WatchedCoordinator(before_step=self.rescan)
+        self.coord = WatchedCoordinator(before_step)
         self.threads: list[RunnerThread] = []
         self.handles: dict[str, QueueHandle] = {}
         self.foreign: list[Any] = []  # runners that somebody else had started in this session
@@ -110,7 +113,6 @@ class RunnerThreads:
         self._known_runners: set[int] = set()
         self._cancel_calls: dict[str, Callable[[], Any]] = {}
         self._graph_version = -1
-        self._owner = threading.get_ident()
         self._lock = threading.Lock()
 
     # -- start ---------------------------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ class RunnerThreads:
 
     def rescan(self) -> None:
         """Start runners that were added to the graph since the last look; does nothing if the graph is unchanged."""
-        if self.graph.version != self._graph_version and threading.get_ident() == self._owner:
+        if self.grown:
             self.start()
 
     @property
@@ -178,9 +180,18 @@ class RunnerThreads:
         return None
 
     @property
-    def started_any(self) -> bool:
-        """Whether this object started a runner, or found one started."""
-        return bool(self.threads or self.foreign)
+    def stopping(self) -> bool:
+        """Whether a stop was requested, by a failure or by the end of the block."""
+        return self.coord.stopping
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """How often each runner thread has begun a turn: changes while anything is enqueued."""
+        return tuple(thread.turns for thread in self.threads)
+
+    def thread_idents(self) -> set[int]:
+        """The identifiers of all threads that the runners have."""
+        return {thread.ident for thread in self._all_threads if thread.ident is not None}
 
     # -- stop ----------------------------------------------------------------------------------------------------
 

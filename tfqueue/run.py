@@ -1,0 +1,251 @@
+"""One run of a graph in a session: what QueuePipeline and queue_runners have in common."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfqueue import consumers, interrupts
+from tfqueue.diagnosis.failure import failure
+from tfqueue.engines.threads import RunnerThreads
+from tfqueue.errors import PipelineError, PipelineStalled, TFQueueWarning
+from tfqueue.growth import Growth
+from tfqueue.stats import Accounts, PipelineStats, last_dequeue
+from tfqueue.topology.model import Topology
+from tfqueue.topology.trace import trace
+from tfqueue.watchdog import Watchdog
+
+# Seconds that the threads have, after every queue is closed, before the session is closed under them, and again after.
+_GRACE = 5.0
+# Seconds that a handler of the user's own has, which may not raise, before a blocked step is freed after all.
+_PATIENCE_WITH_HANDLER = 0.5
+
+_AFTER_FORK = (
+    "the pipeline was started in another process: TensorFlow's threads and sessions do not survive a fork; "
+    "open the pipeline in the process that reads it (multiprocessing: start method 'spawn')"
+)
+_first_pid: list[int] = []
+
+
+class Run:
+    """Starts the runners, watches them, hands out steps, and stops everything.
+
+    Args:
+        graph: The graph.
+        session: A session of it, initialised.
+        fetches: What a step fetches; None for a session whose steps its owner runs.
+        stall_timeout: Seconds without progress after which the run is given up.
+    """
+
+    def __init__(self, graph: tf.Graph, session: Any, fetches: Any = None, *, stall_timeout: float) -> None:
+        refuse_after_fork()
+        self.graph = graph
+        self.session = session
+        self.fetches = fetches
+        self.runners = RunnerThreads(graph, session, before_step=self.before_step)
+        self.accounts = Accounts(self.runners)
+        self.ended = False
+        self._growth = Growth(graph)
+        self._watchdog = Watchdog(
+            self.runners,
+            fetches,
+            stall_timeout=stall_timeout,
+            on_sample=self.accounts.sampled,
+            on_stall=self._stall,
+            on_slow=self._warn_from_outside,
+        )
+        self._pid = os.getpid()
+        self._owner = threading.get_ident()
+        self._failure: PipelineError | None = None
+        self._stalled: PipelineStalled | None = None
+        self._interrupted = False
+        self._told = False  # whether a step has raised the failure already
+        self._raise_later: TFQueueWarning | None = None
+        self._listening = False
+        self._left_alive: list[threading.Thread] = []
+        self._topology: tuple[int, Topology] | None = None
+        self._step: Callable[[], Any] | None = None
+        self._rows_of: Callable[[Any], int] = _no_rows
+
+    @property
+    def topology(self) -> Topology:
+        """The topology of the graph as it is now."""
+        if self._topology is None or self._topology[0] != self.graph.version:
+            self._topology = (self.graph.version, trace(self.graph, self.fetches))
+        return self._topology[1]
+
+    @property
+    def stats(self) -> PipelineStats:
+        """The accounts as they stand."""
+        return self.accounts.stats(self.topology)
+
+    # -- in ----------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the runners, the watchdog, and the ear for Ctrl-C."""
+        self.runners.start()
+        if self.fetches is not None:
+            self._step = self.session.make_callable(self.fetches)
+            self._rows_of = rows_of(self.topology)
+        self._watchdog.start()
+        self._listening = interrupts.listen(self._interrupt)
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def before_step(self) -> None:
+        """What is to be done before each step, by the thread that runs it."""
+        if os.getpid() != self._pid:
+            raise PipelineError(_AFTER_FORK)
+        if self._raise_later is not None:
+            warning, self._raise_later = self._raise_later, None
+            raise warning
+        if threading.get_ident() == self._owner:
+            grown = self.runners.grown
+            self._growth.step(grown=grown)
+            if grown:
+                self.runners.rescan()
+
+    def step(self) -> Any:
+        """One step; raises StopIteration at the clean end of the data."""
+        if self.ended or self._step is None:
+            raise StopIteration
+        self.before_step()
+        started = time.perf_counter()
+        try:
+            batch = self._step()
+        except BaseException as error:
+            self.ended = True
+            replacement = self.replacement_for(error)
+            if replacement is None:
+                self.accounts.sampled(self._watchdog.sample())
+                self.accounts.ended = True
+                raise StopIteration from None
+            self._told = True
+            if replacement is error:
+                raise
+            raise replacement from replacement.__cause__
+        self.accounts.stepped(time.perf_counter() - started, self._rows_of(batch))
+        return batch
+
+    # -- out ---------------------------------------------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """Stop the watchdog and the runners, cancel the queues, join the threads."""
+        if self._listening:
+            interrupts.forget(self._interrupt)
+            self._listening = False
+        self._watchdog.stop()
+        self._left_alive = self.runners.stop(_GRACE)
+
+    def settle(self) -> None:
+        """After the session was closed, which frees what waited outside of queues: join again, name who is left."""
+        if not self._left_alive:
+            return
+        for thread in self.runners.join(_GRACE):
+            warnings.warn(
+                f"the thread {thread.name} did not stop: it is inside an op that nothing can cancel (a py_func?)",
+                TFQueueWarning,
+                stacklevel=3,
+            )
+
+    def replacement_for(self, error: BaseException | None) -> BaseException | None:
+        """What the user should see instead of ``error``, which left a step or the block: None for nothing.
+
+        A step that ends because its queue was closed looks the same at the end of the data and after a failure
+        (OutOfRangeError). Which of the two it was, the runners know.
+        """
+        if self._interrupted and isinstance(error, (tf.errors.OpError, RuntimeError, SystemError)):
+            return KeyboardInterrupt()
+        if isinstance(error, PipelineError) or (error is not None and not isinstance(error, tf.errors.OpError)):
+            return error  # the user's own, or one of ours
+        if error is None and self._told:
+            return None  # the user has caught the failure of a step, and goes on from there
+        if self._stalled is not None:
+            return self._stalled
+        first = self.runners.first_error
+        if first is not None:
+            if self._failure is None:
+                op = first.runner.enqueue_op if first.runner is not None else None
+                self._failure = failure(
+                    first.error, self.graph, session=self.session, enqueue_op=op, fetches=self.fetches
+                )
+            return self._failure
+        if error is None or isinstance(error, tf.errors.OutOfRangeError):
+            return None
+        return failure(error, self.graph, session=self.session, fetches=self.fetches)
+
+    # -- told by other threads ---------------------------------------------------------------------------------------
+
+    def _stall(self, stalled: PipelineStalled) -> None:
+        if self._stalled is None:
+            self._stalled = stalled
+
+    def _warn_from_outside(self, words: str) -> None:
+        try:
+            warnings.warn(words, TFQueueWarning, stacklevel=1)
+        except TFQueueWarning as warning:  # warnings are errors here: raised where the user can see it
+            self._raise_later = warning
+
+    def _interrupt(self) -> None:
+        """SIGINT has come: free the main thread if it is blocked in a step of this run."""
+        main = threading.main_thread().ident
+        if main is None or self.runners.stopping:
+            return
+        step = consumers.look(self.session).in_session.get(main)
+        if step is None:
+            return  # Python itself raises KeyboardInterrupt there
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            deadline = time.monotonic() + _PATIENCE_WITH_HANDLER
+            while time.monotonic() < deadline:
+                if consumers.look(self.session).in_session.get(main) != step:
+                    return
+                time.sleep(0.02)
+        self._interrupted = True
+        self.runners.cancel_queues()
+
+
+def refuse_after_fork() -> None:
+    """Raise PipelineError in a process that was forked from one in which TensorFlow ran a pipeline."""
+    if not _first_pid:
+        _first_pid.append(os.getpid())
+    elif _first_pid[0] != os.getpid():
+        raise PipelineError(_AFTER_FORK)
+
+
+def rows_of(topology: Topology) -> Callable[[Any], int]:
+    """How many records a batch has: a function of the batch, as cheap as it can be."""
+    last = last_dequeue(topology)
+    if last is None:
+        return _no_rows
+    if last.kind == "dequeue":
+        return lambda batch: 1
+    if last.kind == "dequeue_many" and last.batch_size is not None:
+        size = last.batch_size
+        return lambda batch: size
+    return _leading_dimension
+
+
+def _no_rows(batch: Any) -> int:
+    return 0
+
+
+def _leading_dimension(batch: Any) -> int:
+    """The length of the first tensor in a nest."""
+    while not isinstance(batch, np.ndarray):
+        if isinstance(batch, dict):
+            batch = next(iter(batch.values()))
+        elif hasattr(batch, "dense_shape"):  # a SparseTensorValue
+            return int(batch.dense_shape[0])
+        elif isinstance(batch, (list, tuple)) and batch:
+            batch = batch[0]
+        else:
+            return 0
+    return len(batch) if batch.ndim else 1

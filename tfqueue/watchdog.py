@@ -1,0 +1,149 @@
+"""Looks at a running pipeline from outside: samples its queues, sees a stall, and frees who waits in vain.
+
+The watchdog only looks, until it is certain that nothing will ever move: cancelling or timing out a dequeue of many
+loses the records that it has collected.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from tfqueue import consumers, stall
+from tfqueue.engines.threads import RunnerThreads
+from tfqueue.errors import PipelineStalled, TFQueueError
+from tfqueue.stall import QueueState, RunnerState
+from tfqueue.topology.trace import trace
+
+PATIENCE = 10
+"""A pipeline that may just be slow is given up after so many times the stall timeout."""
+
+_LONGEST_PAUSE = 0.5
+
+
+class Watchdog:
+    """One thread that looks at one run.
+
+    Args:
+        runners: The runners of the run.
+        fetches: What a step of the run fetches, where a step's stack does not tell.
+        stall_timeout: Seconds without progress after which a stall is reported.
+        on_sample: Told the sizes of the queues at each look.
+        on_stall: Told the stall, once; the watchdog then cancels the queues.
+        on_slow: Told in words that a stage has been busy for the stall timeout, once for each such time.
+    """
+
+    def __init__(
+        self,
+        runners: RunnerThreads,
+        fetches: Any,
+        *,
+        stall_timeout: float,
+        on_sample: Callable[[Mapping[str, QueueState]], None],
+        on_stall: Callable[[PipelineStalled], None],
+        on_slow: Callable[[str], None],
+    ) -> None:
+        self._runners = runners
+        self._fetches = fetches
+        self._stall_timeout = stall_timeout
+        self._on_sample = on_sample
+        self._on_stall = on_stall
+        self._on_slow = on_slow
+        self._end = threading.Event()
+        self._ask: Callable[[], Any] | None = None
+        self._asked: list[str] = []
+        self._thread = threading.Thread(target=self._watch, name="tfqueue-watchdog", daemon=True)
+
+    def start(self) -> None:
+        """Start looking."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop looking, and join the thread."""
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def sample(self) -> dict[str, QueueState]:
+        """The queues as they are now; empty where they cannot be asked (a finalized graph, a closed session)."""
+        handles = list(self._runners.handles.values())
+        if not handles:
+            return {}
+        if self._ask is None or len(self._asked) != len(handles):
+            self._asked = [handle.name for handle in handles]
+            self._ask = self._runners.session.make_callable([[handle.size, handle.is_closed] for handle in handles])
+        try:
+            answers = self._ask()
+        except (tf.errors.OpError, RuntimeError):
+            return {}
+        return {
+            name: QueueState(int(size), bool(closed)) for name, (size, closed) in zip(self._asked, answers, strict=True)
+        }
+
+    def _watch(self) -> None:
+        pause = min(_LONGEST_PAUSE, max(0.01, self._stall_timeout / 10))
+        moved_at = time.monotonic()
+        seen: Any = None
+        told_slow_at = moved_at
+        while not self._end.wait(pause):
+            now = time.monotonic()
+            if self._runners.stopping:
+                continue
+            queues = self.sample()
+            if queues:
+                self._on_sample(queues)
+            stacks = consumers.look(self._runners.session)
+            waiting = self._waiting(stacks)
+            signature = (
+                waiting,
+                tuple((name, state.size, state.closed) for name, state in queues.items()),
+                self._runners.turns,
+            )
+            if signature != seen or not waiting:
+                seen, moved_at, told_slow_at = signature, now, now
+                continue
+            if now - moved_at < self._stall_timeout:
+                continue
+            self._judge(queues, stacks, now - moved_at, told=now - told_slow_at < self._stall_timeout)
+            if now - told_slow_at >= self._stall_timeout:
+                told_slow_at = now
+
+    def _waiting(self, stacks: consumers.Stacks) -> frozenset[tuple[int, int]]:
+        """The threads, other than runners, that are inside a step, each with the call it is in."""
+        runners = self._runners.thread_idents()
+        return frozenset((t, step.call) for t, step in stacks.in_session.items() if t not in runners)
+
+    def _judge(self, queues: Mapping[str, QueueState], stacks: consumers.Stacks, seconds: float, *, told: bool) -> None:
+        mine = self._runners.thread_idents()
+        fetched = [step.fetches for thread, step in stacks.in_session.items() if thread not in mine]
+        try:
+            topology = trace(self._runners.graph, [self._fetches if f is None else f for f in fetched])
+        except (TFQueueError, ValueError, TypeError):  # fetches of a kind that only the session understands
+            return
+        runners = [
+            RunnerState(r.enqueue_op, r.thread.name, r.thread.is_alive(), r.enqueued) for r in self._runners.threads
+        ]
+        finding = stall.find(
+            topology,
+            queues,
+            runners,
+            in_python_function=stacks.in_python_function,
+            other_threads=self._other_threads(stacks),
+        )
+        if finding.certain or (finding.cause_name == stall.WORKING and seconds >= PATIENCE * self._stall_timeout):
+            self._on_stall(stall.report(finding, topology, queues, runners, seconds))
+            self._runners.cancel_queues()
+        elif not told:
+            self._on_slow(f"a step has taken {seconds:.3g} s so far: {finding.words}; {finding.advice}")
+
+    def _other_threads(self, stacks: consumers.Stacks) -> bool:
+        known = self._runners.thread_idents() | set(stacks.in_session)
+        return any(
+            thread.is_alive() and thread.ident not in known and not thread.name.startswith("tfqueue-")
+            for thread in threading.enumerate()
+            if thread is not threading.main_thread() and thread is not threading.current_thread()
+        )
