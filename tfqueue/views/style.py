@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import os
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.textpath import text_to_path
 
 from tfqueue.errors import InvalidArgument
+from tfqueue.views.text import escaped, is_visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,10 +145,10 @@ def literal(words: str) -> str:
     for character in words:
         if character in "\n\t\r":
             shown.append(" ")
-        elif ord(character) in drawable and unicodedata.category(character) not in ("Cc", "Cf"):
+        elif ord(character) in drawable and is_visible(character):
             shown.append(character)
         else:
-            shown.append(character.encode("ascii", "backslashreplace").decode("ascii"))
+            shown.append(escaped(character))
     return "".join(shown).strip()
 
 
