@@ -23,7 +23,7 @@ def test_equal_streams_are_equivalent() -> None:
     report = tfqueue.compare(cut(records()), iter(cut(records())))
     assert report.equivalent, str(report)
     assert report.verdict == "equivalent"
-    assert [r.status for r in report.checks if r.counts] == ["same"] * 8
+    assert {r.status for r in report.checks if r.counts} == {"same"}
     assert str(report).startswith("equivalent: 40 records in 5 batches")
 
 

@@ -11,20 +11,29 @@ from tfqueue.errors import TFQueueError
 Harvest = Callable[[Chunk], None]
 
 
-def run_again(first: Observation, harvest: Harvest | None = None) -> Observation | None:
+def run_again(
+    first: Observation,
+    harvest: Harvest | None = None,
+    *,
+    side: Side | None = None,
+    limit: int | None = None,
+) -> Observation | None:
     """Run a side once more, as it was run the first time.
 
     Args:
         first: The first run; features, casts and the cut are taken from it.
         harvest: Called with every chunk, so that values can be picked out.
+        side: The side to run in its place: the same pipeline with something changed.
+        limit: How many records to read at most.
 
     Returns:
         The new run, or None if the side cannot be run again or fails to start.
     """
-    side: Side = first.side
+    side = side or first.side
     if not side.repeatable:
         return None
-    limit = first.count if first.ended in ("cut", "going on") else None
+    if limit is None and first.ended in ("cut", "going on"):
+        limit = first.count
     try:
         with side.open() as run:
             second = Observation(side, run, limit)
@@ -38,18 +47,3 @@ def run_again(first: Observation, harvest: Harvest | None = None) -> Observation
         # The first run has told what is wrong with this side; the second only adds to it.
         return None
     return second
-
-
-def same_multiset(one: Observation, two: Observation) -> bool:
-    """Whether two runs delivered the same records, each as often."""
-    return one.count == two.count and one.fingerprint == two.fingerprint
-
-
-def rows_with_values(observation: Observation) -> int:
-    """How many of the first records of a run have kept their values."""
-    count = 0
-    for chunk in observation.kept:
-        if chunk.first != count:
-            break
-        count += chunk.size
-    return count

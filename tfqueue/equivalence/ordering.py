@@ -17,12 +17,14 @@ class Ordering:
         reason: Why, in a few words.
         capacity: Capacity of the last shuffling queue, or None.
         min_after_dequeue: Its min_after_dequeue, or the size of a Dataset's shuffle buffer, or None.
+        shuffled: True if it is known to shuffle.
     """
 
     defined: bool | None = None
     reason: str = "nothing is known about the order"
     capacity: int | None = None
     min_after_dequeue: int | None = None
+    shuffled: bool = False
 
 
 def of_graph(graph: Any) -> Ordering:
@@ -42,9 +44,9 @@ def of_graph(graph: Any) -> Ordering:
         op = queues[-1]
         capacity, least = op.get_attr("capacity"), op.get_attr("min_after_dequeue")
         words = f"shuffled by {op.name} (capacity {capacity}, min_after_dequeue {least})"
-        return Ordering(False, words, capacity, least)
+        return Ordering(False, words, capacity, least, True)
     if other is not None:
-        return Ordering(False, f"the producer shuffles ({other.name})")
+        return Ordering(False, f"the producer shuffles ({other.name})", shuffled=True)
     runners = graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS)
     for runner in runners:
         threads = len(runner.enqueue_ops)
@@ -72,7 +74,7 @@ def of_dataset(dataset: Any) -> Ordering:
                 size = None if size is None else int(size)
             except (TypeError, ValueError):
                 size = None
-            return Ordering(False, f"Dataset.shuffle({'' if size is None else size})", None, size)
+            return Ordering(False, f"Dataset.shuffle({'' if size is None else size})", None, size, True)
         if kind in ("_ParallelMapDataset", "_ParallelInterleaveDataset") and _undetermined(node):
             found = Ordering(False, f"{kind.strip('_')} with deterministic=False")
         inputs = getattr(node, "_inputs", None)

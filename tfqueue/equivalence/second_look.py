@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfqueue.equivalence.again import run_again, same_multiset
+from tfqueue.equivalence.again import run_again
 from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence, Indices
 from tfqueue.equivalence.match import Match, match_records, split_rows
 from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.tolerant import pair_within
+from tfqueue.equivalence.variant import Blueprint, blueprint_of, run_edited, unshuffled
 
 _LEFT = 64
 _RIGHT = 512
@@ -36,6 +37,7 @@ class SecondLook:
         extra: Records that only the candidate has, with values, beyond those in ``matches``.
         reference_again: A second run of the reference, or None.
         source: A run of the reference without shuffling and with one thread a queue, or None.
+        blueprint: The graph of the reference, to be run with changes, or None.
         within: How many records are not equal but were all paired within the tolerances, wherever they stand.
         remainder: Why the differing records are only what each side dropped at its end, or None.
     """
@@ -45,6 +47,7 @@ class SecondLook:
     extra: list[Chunk] = field(default_factory=list)
     reference_again: Observation | None = None
     source: Observation | None = None
+    blueprint: Blueprint | None = None
     within: int = 0
     remainder: str | None = None
 
@@ -74,7 +77,17 @@ def look_again(evidence: Evidence) -> SecondLook:
     look.missing = [c for c in seeker.rows() if c.first not in paired_left]
     look.extra = [c for c in finder.rows() if c.first not in paired_right]
     look.remainder = _remainder(evidence, look)
+    if look.remainder is None:
+        _experiment(evidence, look)
     return look
+
+
+def _experiment(evidence: Evidence, look: SecondLook) -> None:
+    """Run the reference with changes, where its graph can be changed: what is gained is for the causes."""
+    first = evidence.reference
+    look.blueprint = blueprint_of(first)
+    if look.blueprint is not None and first.ordering.defined is False:
+        look.source = run_edited(first, look.blueprint, unshuffled)
 
 
 def _pair_within(evidence: Evidence, missing: Indices, extra: Indices) -> int:
@@ -204,8 +217,21 @@ def _remainder(evidence: Evidence, look: SecondLook) -> str | None:
     return None if changes else words
 
 
-def repeats_itself(evidence: Evidence, look: SecondLook) -> bool | None:
-    """Whether the reference delivers the same records in every run; None if that is not known."""
-    if look.reference_again is None:
-        return None
-    return same_multiset(evidence.reference, look.reference_again)
+def unstable_features(evidence: Evidence) -> tuple[str, ...]:
+    """The features of which the reference itself delivers other values in each run (random ops without a
+    seed).
+
+    Empty where that is not known, and where records that fill no batch are dropped, which changes every
+    feature.
+    """
+    look, first = evidence.look, evidence.reference
+    again = look.reference_again if look is not None else None
+    if look is None or look.remainder or again is None or again.count != first.count or not first.sizes:
+        return ()
+    unstable = tuple(
+        view.name for view, other in zip(first.views, again.views, strict=True) if view.fingerprint != other.fingerprint
+    )
+    gone = len(np.setdiff1d(first.digests, again.digests))
+    if len(first.sizes) == 1 and first.ordering.defined is False and gone < first.sizes[0][0]:
+        return ()
+    return unstable

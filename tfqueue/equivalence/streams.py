@@ -30,11 +30,13 @@ class Run:
         batches: The batches as the pipeline delivers them.
         ordering: What is known about the order of the records.
         endless: True if the stream is known never to end.
+        pipeline: The running QueuePipeline, if the side is one.
     """
 
     batches: Iterator[Any]
     ordering: Ordering = field(default_factory=Ordering)
     endless: bool = False
+    pipeline: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ def _check_signature(function: Callable[..., Any], role: str) -> None:
 @contextmanager
 def _run_pipeline(pipeline: Any) -> Iterator[Run]:
     with pipeline as entered:
-        yield Run(iter(entered), of_graph(entered.graph))
+        yield Run(iter(entered), of_graph(entered.graph), pipeline=entered)
 
 
 @contextmanager

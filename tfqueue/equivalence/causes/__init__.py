@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tfqueue.equivalence.causes.catalogue import CATALOGUE, NAMES
+from tfqueue.equivalence.causes.experiments import experiment
 from tfqueue.equivalence.causes.images import image_causes
 from tfqueue.equivalence.causes.mispairing import mispairing_causes
 from tfqueue.equivalence.causes.numbers import number_causes
@@ -48,6 +49,9 @@ def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
             causes = list(shape_causes(changed)) or list(image_causes(changed))
             exact = [c for c in causes if c[0] not in _BY_SIZE]
             causes = exact or list(number_causes(changed)) or causes
+            if not exact and changed.numeric and changed.left[0].ndim >= 2:
+                told = experiment(evidence, changed.name)
+                causes = [told] if told is not None else causes
             for name, words in causes[:1]:
                 yield name, words, changed.name
     yield from (

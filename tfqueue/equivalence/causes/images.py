@@ -136,7 +136,7 @@ def _decoding(changed: Changed) -> Iterator[Found]:
     elif related > 0.9 and levels.mean() <= 12 and _unmoved(one, two):
         yield "re-encoded", words
     else:
-        yield from _resize(one, two, words)
+        yield from resize_causes(one, two, words)
 
 
 def _unmoved(one: Array, two: Array) -> bool:
@@ -144,8 +144,15 @@ def _unmoved(one: Array, two: Array) -> bool:
     return moved is not None and all(abs(v) < 0.05 for v in moved) and abs(_sharpness(one, two) - 1) < 0.15
 
 
-def _resize(one: Array, two: Array, words: str) -> Iterator[Found]:
-    """Which resizing differs, from how far details moved: everywhere alike, more and more, or not at all."""
+def resize_causes(one: Array, two: Array, words: str) -> Iterator[Found]:
+    """Which resizing differs, from how far details moved: everywhere alike, more and more, or not at all.
+
+    Args:
+        one: Images of the reference, float64 of shape [records, height, width] or [records, height, width,
+            channels].
+        two: The candidate's, of the same shape.
+        words: What to say first.
+    """
     if one.ndim < 3 or min(one.shape[1:3]) < 6 or float(np.corrcoef(one.ravel(), two.ravel())[0, 1]) < 0.3:
         return
     moved = _field(one, two)

@@ -9,6 +9,7 @@ import numpy as np
 from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence
 from tfqueue.equivalence.observe import Observation
+from tfqueue.equivalence.second_look import unstable_features
 
 Named = tuple[str, str, str | None]
 
@@ -26,14 +27,14 @@ def mispairing_causes(evidence: Evidence, source: Observation | None) -> Iterato
     again = look.reference_again if look is not None else None
     left, right = evidence.reference, evidence.candidate
     if again is not None and again.count == left.count and again.fingerprint != left.fingerprint:
-        stable = [a.fingerprint == b.fingerprint for a, b in zip(left.views, again.views, strict=True)]
-        dropped = look is not None and look.remainder
-        if all(stable) and len(stable) > 1:
+        unstable = unstable_features(evidence)
+        if unstable:
+            yield "random-values", (f"two runs of the reference deliver other values of {unstable[0]}"), unstable[0]
+        elif len(left.names) > 1 and all(
+            a.fingerprint == b.fingerprint for a, b in zip(left.views, again.views, strict=True)
+        ):
             yield "mispaired-reference", ("two runs of the reference deliver the same features in other pairs"), None
             return
-        if not all(stable) and not dropped and not _drops(evidence, again):
-            name = left.names[stable.index(False)]
-            yield "random-values", f"two runs of the reference deliver other values of {name}", name
     if len(left.names) < 2:
         return
     shifted = list(_shifted(left, source or left, right))
@@ -42,15 +43,6 @@ def mispairing_causes(evidence: Evidence, source: Observation | None) -> Iterato
         same = [a.fingerprint == b.fingerprint for a, b in zip(left.views, right.views, strict=True)]
         if all(same):
             yield "mispaired", "every feature alone is the same on both sides, the records are not", None
-
-
-def _drops(evidence: Evidence, again: Observation) -> bool:
-    """Whether two runs of the reference differ in no more than what a batch may drop."""
-    left = evidence.reference
-    if not left.sizes or left.ordering.defined:
-        return False
-    common = len(np.intersect1d(left.digests, again.digests))
-    return len(np.unique(left.digests)) - common < max(size for size, _ in left.sizes)
 
 
 def _sequences(side: Observation) -> list[Words]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tfqueue.equivalence.checks.batches import check_batches
+from tfqueue.equivalence.checks.determinism import check_determinism
 from tfqueue.equivalence.checks.dtype import check_dtype
 from tfqueue.equivalence.checks.end import check_end
+from tfqueue.equivalence.checks.epochs import check_epochs
 from tfqueue.equivalence.checks.order import check_order
 from tfqueue.equivalence.checks.records import check_records
 from tfqueue.equivalence.checks.shape import check_shape
@@ -26,7 +28,9 @@ CHECKS: tuple[Callable[[Evidence], CheckResult], ...] = (
     check_values,
     check_batches,
     check_order,
+    check_epochs,
     check_end,
+    check_determinism,
     check_timing,
 )
 

@@ -1,0 +1,194 @@
+"""The reference once more, with one thing changed in its graph: an experiment to tell what a candidate did.
+
+A queue-runner graph can be written out, changed in one op, and run again: without shuffling, to learn in
+which order the source delivers its records; with another resize or JPEG decoding, to see whether that gives
+what the candidate has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tfqueue.equivalence.again import run_again
+from tfqueue.equivalence.observe import Observation
+from tfqueue.equivalence.streams import Side, side_of
+from tfqueue.errors import TFQueueError
+
+Node = Any
+Edit = Callable[[list[Node]], bool]
+
+_RESIZES = ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")
+_KERNELS = (*_RESIZES, "ResizeArea")
+_QUEUE_SEEDS = ("min_after_dequeue", "seed", "seed2")
+
+
+class Blueprint:
+    """The graph of a pipeline side, written out so that it can be changed and built again.
+
+    Args:
+        side: A side that is a QueuePipeline or a build function.
+
+    Raises:
+        TFQueueError: The pipeline cannot be opened.
+    """
+
+    def __init__(self, side: Side) -> None:
+        import tensorflow as tf
+
+        self._tf = tf
+        tf1 = tf.compat.v1
+        with side.open() as run:
+            graph, fetches = run.pipeline.graph, run.pipeline.fetches
+            runners = graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS)
+            with graph.as_default():  # a queue knows the name of its op only inside its graph
+                self._runners = [runner.to_proto() for runner in runners]
+                self._meta = tf1.train.export_meta_graph(graph=graph)
+        self._meta.collection_def.pop(tf1.GraphKeys.QUEUE_RUNNERS, None)
+        self._names = tf.nest.map_structure(lambda t: t.name, fetches, expand_composites=False)
+
+    def nodes(self) -> list[Node]:
+        """The nodes of the graph and of its functions."""
+        return _nodes(self._meta.graph_def)
+
+    def edited(self, edit: Edit) -> Callable[[], Any] | None:
+        """A build function of the graph after ``edit``, or None if ``edit`` found nothing to change."""
+        meta = type(self._meta)()
+        meta.CopyFrom(self._meta)
+        if not edit(_nodes(meta.graph_def)):
+            return None
+        tf1 = self._tf.compat.v1
+
+        def build() -> Any:
+            tf1.train.import_meta_graph(meta)
+            graph = tf1.get_default_graph()
+            for proto in self._runners:
+                single = type(proto)()
+                single.CopyFrom(proto)
+                names = list(dict.fromkeys(single.enqueue_op_name))
+                del single.enqueue_op_name[:]
+                single.enqueue_op_name.extend(names)
+                tf1.train.add_queue_runner(tf1.train.QueueRunner.from_proto(single))
+            return self._tf.nest.map_structure(graph.get_tensor_by_name, self._names)
+
+        return build
+
+
+def _nodes(graph_def: Any) -> list[Node]:
+    nodes = list(graph_def.node)
+    for function in graph_def.library.function:
+        nodes += function.node_def
+    return nodes
+
+
+def blueprint_of(first: Observation) -> Blueprint | None:
+    """The blueprint of the side of a run; None if it is no pipeline, or cannot be written out."""
+    if first.side.kind not in ("QueuePipeline", "build function"):
+        return None
+    try:
+        return Blueprint(first.side)
+    except (TFQueueError, AttributeError, RuntimeError, TypeError, ValueError):
+        # Graphs that cannot be exported, such as those with composite fetches, are compared without experiments.
+        return None
+
+
+def run_edited(first: Observation, blueprint: Blueprint, edit: Edit, limit: int | None = None) -> Observation | None:
+    """Run an edited reference; None if there is nothing to edit or it does not run."""
+    build = blueprint.edited(edit)
+    if build is None:
+        return None
+    try:
+        side = side_of(build, "reference")
+    except TFQueueError:
+        return None
+    return run_again(first, side=side, limit=limit)
+
+
+def unshuffled(nodes: list[Node]) -> bool:
+    """Queues that shuffle become queues that do not; producers keep the order of their input."""
+    for node in nodes:
+        if node.op == "RandomShuffleQueueV2":
+            node.op = "FIFOQueueV2"
+            for name in _QUEUE_SEEDS:
+                node.attr.pop(name, None)
+        elif node.op == "RandomShuffle":
+            node.op = "Identity"
+            for name in [key for key in node.attr if key != "T"]:
+                node.attr.pop(name)
+    return True
+
+
+def decoding_edits(nodes: list[Node]) -> Iterator[tuple[str, str, Edit]]:
+    """(cause, what was changed, edit) for every other way to resize or decode that the graph's ops allow."""
+    kinds = {node.op for node in nodes}
+    if kinds & set(_KERNELS):
+        yield "resize-half-pixel", "half_pixel_centers changed", _toggle_half_pixel
+        yield "resize-align-corners", "align_corners changed", _toggle_align_corners
+        yield "resize-kernel", "the kernel Area", _kernel("ResizeArea", None)
+        for kind in _RESIZES:
+            words = kind.removeprefix("Resize")
+            yield "resize-kernel", f"the kernel {words}", _kernel(kind, None)
+            yield "resize-kernel", f"the kernel {words} with half-pixel centres", _kernel(kind, True)
+    if kinds & {"DecodeJpeg", "DecodeAndCropJpeg"}:
+        yield "jpeg-dct", "dct_method INTEGER_ACCURATE", _jpeg("dct_method", "INTEGER_ACCURATE")
+        yield "jpeg-dct", "dct_method INTEGER_FAST", _jpeg("dct_method", "INTEGER_FAST")
+        yield "jpeg-upscaling", "fancy_upscaling changed", _jpeg("fancy_upscaling", None)
+
+
+def _toggle_half_pixel(nodes: list[Node]) -> bool:
+    changed = False
+    for node in nodes:
+        if node.op in _RESIZES:
+            node.attr["half_pixel_centers"].b = not node.attr["half_pixel_centers"].b
+            if node.attr["half_pixel_centers"].b:
+                node.attr["align_corners"].b = False  # the kernels refuse both together
+            changed = True
+    return changed
+
+
+def _toggle_align_corners(nodes: list[Node]) -> bool:
+    changed = False
+    for node in nodes:
+        if node.op in _RESIZES:
+            node.attr["align_corners"].b = not node.attr["align_corners"].b
+            if node.attr["align_corners"].b:
+                node.attr["half_pixel_centers"].b = False
+            changed = True
+    return changed
+
+
+def _kernel(kind: str, half_pixel: bool | None) -> Edit:
+    def edit(nodes: list[Node]) -> bool:
+        changed = False
+        for node in nodes:
+            # Nearest keeps the dtype of its input, the others give float32; only float32 can stand for both.
+            if node.op in _KERNELS and (node.op != "ResizeNearestNeighbor" or node.attr["T"].type == 1):
+                if kind == "ResizeNearestNeighbor" and node.attr["T"].type != 1:
+                    continue
+                changed = changed or node.op != kind
+                node.op = kind
+                if kind == "ResizeArea":
+                    node.attr.pop("half_pixel_centers", None)
+                if half_pixel is not None:
+                    node.attr["half_pixel_centers"].b = half_pixel
+                    if half_pixel:
+                        node.attr["align_corners"].b = False
+        return changed
+
+    return edit
+
+
+def _jpeg(name: str, value: str | None) -> Edit:
+    def edit(nodes: list[Node]) -> bool:
+        changed = False
+        for node in nodes:
+            if node.op in ("DecodeJpeg", "DecodeAndCropJpeg"):
+                if value is None:
+                    node.attr[name].b = not node.attr[name].b
+                    changed = True
+                elif node.attr[name].s != value.encode():
+                    node.attr[name].s = value.encode()
+                    changed = True
+        return changed
+
+    return edit
