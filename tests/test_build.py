@@ -11,7 +11,7 @@ from tests.pipelines import tf1
 from tfqueue.build import build
 from tfqueue.errors import InvalidArgument, InvalidBuildFunction, PipelineFailed
 
-Pair = namedtuple("Pair", "image label")  # noqa: PYI024 - TF1 programs use these
+Pair = namedtuple("Pair", "image label")
 
 
 def test_every_nest_of_tensors_is_accepted() -> None:
@@ -60,7 +60,7 @@ def test_an_eager_tensor_is_named() -> None:
 
 
 def test_something_that_cannot_be_called_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="build_fn must be a function"):
+    with pytest.raises(InvalidArgument, match=r"build_fn must be a function"):
         build([1, 2], tf.Graph())
 
 
@@ -68,7 +68,7 @@ def test_an_error_of_the_users_own_code_stays_as_it_is() -> None:
     def build_fn():
         raise ValueError("of the user")
 
-    with pytest.raises(ValueError, match="^of the user$"):
+    with pytest.raises(ValueError, match=r"^of the user$"):
         build(build_fn, tf.Graph())
 
 

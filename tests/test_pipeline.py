@@ -13,7 +13,7 @@ import tfqueue
 from tests.pipelines import LABEL, labels, numbers, parse, read, tf1
 from tfqueue.errors import InvalidArgument, PipelineError, PipelineFailed
 
-Pair = namedtuple("Pair", "image label")  # noqa: PYI024 - TF1 programs use these
+Pair = namedtuple("Pair", "image label")
 
 
 @pytest.fixture

@@ -1,19 +1,19 @@
 """The errors of tfqueue: one tree, each error saying what was found, what was expected and what to do.
 
-    TFQueueError                    everything tfqueue raises on purpose
-    ├── InvalidArgument             a call that cannot work (also a ValueError); exit code 2
-    │   ├── InvalidBuildFunction    build_fn returned no tensor, or a tensor of another graph
-    │   ├── InvalidStream           an object that is not a stream of batches
-    │   └── InvalidImage            a file that is no image, a batch that shows none
-    ├── PipelineError               a pipeline that did not run to its clean end; exit code 2
-    │   ├── PipelineFailed          what a runner or a step raised first, with stage, file, record and advice
-    │   └── PipelineStalled         nothing moves: the starved queue, its size, who is alive
-    ├── CannotLower                 a graph that cannot become one tf.data.Dataset; exit code 2
-    ├── RecordError                 records that cannot be written or read; exit code 2
-    │   └── DamagedRecord           a file whose bytes are damaged or cut; exit code 1
-    └── NotEquivalent               two streams differ (also an AssertionError); exit code 1
+TFQueueError                    everything tfqueue raises on purpose
+├── InvalidArgument             a call that cannot work (also a ValueError); exit code 2
+│   ├── InvalidBuildFunction    build_fn returned no tensor, or a tensor of another graph
+│   ├── InvalidStream           an object that is not a stream of batches
+│   └── InvalidImage            a file that is no image, a batch that shows none
+├── PipelineError               a pipeline that did not run to its clean end; exit code 2
+│   ├── PipelineFailed          what a runner or a step raised first, with stage, file, record and advice
+│   └── PipelineStalled         nothing moves: the starved queue, its size, who is alive
+├── CannotLower                 a graph that cannot become one tf.data.Dataset; exit code 2
+├── RecordError                 records that cannot be written or read; exit code 2
+│   └── DamagedRecord           a file whose bytes are damaged or cut; exit code 1
+└── NotEquivalent               two streams differ (also an AssertionError); exit code 1
 
-    TFQueueWarning                  a UserWarning: it runs, but probably not as meant
+TFQueueWarning                  a UserWarning: it runs, but probably not as meant
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Growth:
         added = len(mine) - self._ops_at_first
         warnings.warn(
             f"the graph grows in every step: {added} ops in the last {STEPS - 1} steps, the newest is "
-            f"{mine[-1].type} {mine[-1].name!r}, added at {line or 'an unknown line'}. Each step gets slower and memory "
-            f"grows: build all ops before the loop, and index and compute on what session.run returned",
+            f"{mine[-1].type} {mine[-1].name!r}, added at {line or 'an unknown line'}. Each step gets slower and "
+            f"memory grows: build all ops before the loop, and index and compute on what session.run returned",
             TFQueueWarning,
             stacklevel=4,
         )

@@ -163,8 +163,7 @@ class QueuePipeline:
             replacement = run.replacement_for(error)
             self._last_stats = run.stats
         finally:
-            run.session.close()
-            run.settle()
+            run.close_session()
         if replacement is None:
             return True
         if replacement is error:
@@ -242,7 +241,6 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
             return False
         del _OWNED[self._session]
         run.leave()
-        run.settle()
         replacement = run.replacement_for(error)
         if replacement is None:
             return True

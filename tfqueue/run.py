@@ -23,8 +23,8 @@ from tfqueue.topology.model import Topology
 from tfqueue.topology.trace import trace
 from tfqueue.watchdog import Watchdog
 
-# Seconds that the threads have, after every queue is closed, before the session is closed under them, and again after.
-_GRACE = 5.0
+# Seconds that the threads have after every queue was closed, and again after the session was closed under them.
+_GRACE = 3.0
 # Seconds that a handler of the user's own has, which may not raise, before a blocked step is freed after all.
 _PATIENCE_WITH_HANDLER = 0.5
 
@@ -144,16 +144,26 @@ class Run:
             self._listening = False
         self._watchdog.stop()
         self._left_alive = self.runners.stop(_GRACE)
+        if self._left_alive and self.fetches is None:  # a session of the user's own stays open
+            self._name_who_is_left(self._left_alive)
 
-    def settle(self) -> None:
-        """After the session was closed, which frees what waited outside of queues: join again, name who is left."""
+    def close_session(self) -> None:
+        """Close the session, which also frees what waits in it outside of queues, and name who is left even then."""
         if not self._left_alive:
+            self.session.close()
             return
-        for thread in self.runners.join(_GRACE):
+        # Closing waits until every step has ended, and a function inside py_func may never end.
+        closer = threading.Thread(target=self.session.close, name="tfqueue-close", daemon=True)
+        closer.start()
+        closer.join(_GRACE)
+        self._name_who_is_left(self.runners.join(0.0))
+
+    def _name_who_is_left(self, threads: list[threading.Thread]) -> None:
+        for thread in threads:
             warnings.warn(
                 f"the thread {thread.name} did not stop: it is inside an op that nothing can cancel (a py_func?)",
                 TFQueueWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def replacement_for(self, error: BaseException | None) -> BaseException | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tfqueue.errors import PipelineStalled
-from tfqueue.topology.model import Dequeue, Enqueue, Queue, Topology
+from tfqueue.topology.model import Enqueue, Queue, Topology
 
 WORKING = "stage-busy"
 """The cause name where a stage is at work, however slowly: not a stall, unless it goes on for ever."""
@@ -106,15 +106,6 @@ def find(
             "a stage is slow: give it more threads, or raise stall_timeout if it may take so long",
         )
     if root is not None:
-        need = _needed(topology, root)
-        if root.capacity is not None and need > root.capacity:
-            return Finding(
-                "larger-than-capacity",
-                True,
-                root.name,
-                f"a dequeue of {root.name!r} needs {need} elements, the queue holds at most {root.capacity}",
-                "raise capacity to at least min_after_dequeue plus the batch size",
-            )
         return Finding(
             "waiting-in-a-circle",
             True,
@@ -162,7 +153,7 @@ def report(
         "\n".join(lines),
         cause_name=finding.cause_name,
         queue=finding.queue,
-        size=queues[finding.queue].size if finding.queue in queues else None,
+        size=None if finding.queue is None else queues[finding.queue].size,
         alive=alive,
         advice=finding.advice,
     )
@@ -204,15 +195,12 @@ def _starved(topology: Topology, queues: Mapping[str, QueueState], queue: Queue)
 
 
 def _needed(topology: Topology, queue: Queue) -> int:
-    """The elements that a dequeue of an open queue waits for; 0 for a queue that nothing reads."""
-    if queue.reads:
-        return 1
-    sizes = [_batch(d) for d in topology.dequeues if d.queue == queue.name]
-    return max(sizes) + queue.min_after_dequeue if sizes else 0
+    """The size at which a dequeue of an open queue can go on; 0 for a queue that nothing reads.
 
-
-def _batch(dequeue: Dequeue) -> int:
-    return dequeue.batch_size or 1 if dequeue.kind != "dequeue" else 1
+    A dequeue of many takes what is there and waits for more, so one element is enough for it to go on.
+    """
+    read = queue.reads or any(d.queue == queue.name for d in topology.dequeues)
+    return queue.min_after_dequeue + 1 if read else 0
 
 
 def _enqueue_of(topology: Topology, runner: RunnerState) -> Enqueue | None:
@@ -248,17 +236,7 @@ def _full(topology: Topology, queues: Mapping[str, QueueState], name: str) -> bo
 
 
 def _empty_sources(topology: Topology, queues: Mapping[str, QueueState], enqueue: Enqueue) -> list[str]:
-    sources = []
-    for queue in _sources(topology, enqueue):
-        state = queues.get(queue.name)
-        if (
-            state is not None
-            and not state.closed
-            and state.size <= queue.min_after_dequeue
-            and state.size < max(1, _needed(topology, queue))
-        ):
-            sources.append(queue.name)
-    return sources
+    return [q.name for q in _sources(topology, enqueue) if _starved(topology, queues, q)]
 
 
 def _waiting_words(topology: Topology, queues: Mapping[str, QueueState], runner: RunnerState) -> str:

@@ -198,7 +198,7 @@ class Accounts:
     def _remainder(
         self, topology: Topology, last: Dequeue | None, delivered: int | None
     ) -> tuple[int | None, str | None, int | None]:
-        """(records dropped, why, records fetched elsewhere); known at the end only, when nothing is enqueued any more."""
+        """(records dropped, why, records fetched elsewhere), which are known only when nothing is enqueued any more."""
         if not self.ended or last is None or last.queue is None or delivered is None:
             return None, None, None
         if last.queue not in self._queues:

@@ -42,9 +42,7 @@ def _load_module(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise  # the module is there; it is an import inside it that fails
-        raise InvalidArgument(
-            f"no module {name!r} can be imported from {here} or the installed packages"
-        ) from error
+        raise InvalidArgument(f"no module {name!r} can be imported from {here} or the installed packages") from error
 
 
 def _load_file(path: Path) -> Any:

@@ -34,7 +34,7 @@ class Watchdog:
         stall_timeout: Seconds without progress after which a stall is reported.
         on_sample: Told the sizes of the queues at each look.
         on_stall: Told the stall, once; the watchdog then cancels the queues.
-        on_slow: Told in words that a stage has been busy for the stall timeout, once for each such time.
+        on_slow: Told in words that a stage has been busy for the stall timeout, then for twice as long, and so on.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Watchdog:
         pause = min(_LONGEST_PAUSE, max(0.01, self._stall_timeout / 10))
         moved_at = time.monotonic()
         seen: Any = None
-        told_slow_at = moved_at
+        tell_after = self._stall_timeout
         while not self._end.wait(pause):
             now = time.monotonic()
             if self._runners.stopping:
@@ -104,20 +104,21 @@ class Watchdog:
                 self._runners.turns,
             )
             if signature != seen or not waiting:
-                seen, moved_at, told_slow_at = signature, now, now
+                seen, moved_at, tell_after = signature, now, self._stall_timeout
                 continue
-            if now - moved_at < self._stall_timeout:
+            seconds = now - moved_at
+            if seconds < self._stall_timeout:
                 continue
-            self._judge(queues, stacks, now - moved_at, told=now - told_slow_at < self._stall_timeout)
-            if now - told_slow_at >= self._stall_timeout:
-                told_slow_at = now
+            self._judge(queues, stacks, seconds, tell=seconds >= tell_after)
+            if seconds >= tell_after:
+                tell_after *= 2  # a stage that is slow once will be slow again: say it ever more rarely
 
     def _waiting(self, stacks: consumers.Stacks) -> frozenset[tuple[int, int]]:
         """The threads, other than runners, that are inside a step, each with the call it is in."""
         runners = self._runners.thread_idents()
         return frozenset((t, step.call) for t, step in stacks.in_session.items() if t not in runners)
 
-    def _judge(self, queues: Mapping[str, QueueState], stacks: consumers.Stacks, seconds: float, *, told: bool) -> None:
+    def _judge(self, queues: Mapping[str, QueueState], stacks: consumers.Stacks, seconds: float, *, tell: bool) -> None:
         mine = self._runners.thread_idents()
         fetched = [step.fetches for thread, step in stacks.in_session.items() if thread not in mine]
         try:
@@ -137,7 +138,7 @@ class Watchdog:
         if finding.certain or (finding.cause_name == stall.WORKING and seconds >= PATIENCE * self._stall_timeout):
             self._on_stall(stall.report(finding, topology, queues, runners, seconds))
             self._runners.cancel_queues()
-        elif not told:
+        elif tell:
             self._on_slow(f"a step has taken {seconds:.3g} s so far: {finding.words}; {finding.advice}")
 
     def _other_threads(self, stacks: consumers.Stacks) -> bool:

@@ -1,0 +1,96 @@
+"""The accounts of a run are those of what really happened."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import tensorflow as tf
+
+import tfqueue
+from tests.pipelines import LABEL, labels, numbers, parse, read, tf1
+
+
+@pytest.fixture
+def path(tmp_path):
+    return numbers(tmp_path / "numbers.tfrecord")
+
+
+def run(build_fn, use=list):
+    with tfqueue.QueuePipeline(build_fn) as pipeline:
+        use(pipeline)
+    return pipeline.stats
+
+
+def test_what_the_last_partial_batch_drops(path) -> None:
+    stats = run(labels([path], 8, num_epochs=3))  # 60 records
+    assert (stats.steps, stats.delivered, stats.dropped, stats.fetched_elsewhere) == (7, 56, 4, 0)
+    assert stats.ended
+    assert "batch size 8, no allow_smaller_final_batch" in stats.dropped_why
+
+
+def test_a_smaller_final_batch_drops_nothing(path) -> None:
+    stats = run(labels([path], 8, allow_smaller_final_batch=True))
+    assert (stats.steps, stats.delivered, stats.dropped, stats.dropped_why) == (3, 20, 0, None)
+
+
+def test_stages_count_records_and_producers_count_epochs(path) -> None:
+    stats = run(labels([path, path], 10, num_epochs=3, num_threads=2))
+    producer, stage = stats.stages
+    assert (producer.epochs, producer.runs, producer.records) == (True, 3, 6)
+    assert (stage.epochs, stage.runs, stage.records, stage.threads, stage.alive) == (False, 120, 120, 2, 0)
+    assert stage.source.startswith("pipelines.py:")
+
+
+def test_records_fetched_by_another_run_are_found(path) -> None:
+    def use(pipeline) -> None:
+        next(pipeline)
+        pipeline.session.run(pipeline.fetches)
+        list(pipeline)
+
+    stats = run(labels([path], 5), use)
+    assert (stats.steps, stats.delivered, stats.fetched_elsewhere) == (3, 15, 5)
+
+
+def test_what_cannot_be_counted_is_not_guessed(path) -> None:
+    def filtered():
+        label = parse([path], LABEL)["label"]
+        return tf1.train.maybe_batch([label], label > 9, 5)
+
+    stats = run(filtered)
+    assert (stats.delivered, stats.dropped, stats.fetched_elsewhere) == (10, 0, None)
+    assert stats.stages[-1].records is None
+    stats = run(lambda: read([path]))
+    assert (stats.steps, stats.delivered, stats.dropped) == (20, None, None)
+
+
+def test_before_the_end_nothing_counts_as_dropped(path) -> None:
+    stats = run(labels([path], 8), next)
+    assert (stats.steps, stats.ended, stats.dropped, stats.fetched_elsewhere) == (1, False, None, None)
+
+
+def test_variable_batches_are_counted_by_their_rows(path) -> None:
+    def build_fn():
+        _, lines = tf1.TFRecordReader().read_up_to(
+            tf1.train.string_input_producer([path], num_epochs=1, shuffle=False), 3
+        )
+        sparse = tf.sparse.from_dense(tf1.reshape(tf1.decode_raw(tf1.substr(lines, 0, 1), tf.uint8), [-1, 1]))
+        return tf1.train.batch([sparse], 6, enqueue_many=True, allow_smaller_final_batch=True)
+
+    assert run(build_fn).delivered == 20
+
+
+def test_queues_are_looked_at_at_the_end_at_least(path) -> None:
+    stats = run(labels([path], 8))
+    queue = stats.queues[-1]
+    assert (queue.name, queue.capacity, queue.size, queue.fullest) == ("batch/fifo_queue", 32, 4, queue.fullest)
+    assert 4 <= queue.fullest <= 20
+    assert stats.history[-1][1][-1] == 4
+
+
+def test_text_and_json(path) -> None:
+    stats = run(labels([path], 8, num_epochs=2))
+    text = str(stats)
+    assert "delivered: 5 steps, 40 records, to the end of the data" in text
+    assert "2 epochs" in text
+    assert json.loads(json.dumps(stats.to_dict()))["delivered"] == 40

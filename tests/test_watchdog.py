@@ -1,0 +1,131 @@
+"""Stalls of real pipelines: what is certain is raised, what may be slow is warned about, and no record is lost."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfqueue
+from tests.pipelines import LABEL, numbers, parse, tf1
+from tfqueue.errors import PipelineStalled, TFQueueWarning
+
+
+@pytest.fixture
+def path(tmp_path):
+    return numbers(tmp_path / "numbers.tfrecord")
+
+
+@pytest.fixture(autouse=True)
+def no_thread_stays_behind():
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) - before == set()
+
+
+def waiting_for(event, path):
+    """A build function whose stage waits for an event at the record with label 3."""
+
+    def wait(label):
+        if label == 3:
+            assert event.wait(60)
+        return label
+
+    def build_fn():
+        label = tf1.py_func(wait, [parse([path], LABEL)["label"]], tf.int64)
+        label.set_shape([])
+        return tf1.train.batch([label], 4)
+
+    return build_fn
+
+
+def test_a_queue_that_nobody_fills_is_a_stall() -> None:
+    def build_fn():
+        return tf1.FIFOQueue(3, tf.int32, [[]], name="mine").dequeue_many(2)
+
+    with tfqueue.QueuePipeline(build_fn, stall_timeout=0.3) as pipeline:
+        with pytest.raises(PipelineStalled, match="no queue runner fills it") as caught:
+            next(pipeline)
+        assert list(pipeline) == []
+    assert (caught.value.cause_name, caught.value.queue, caught.value.size) == ("no-runner", "mine", 0)
+
+
+def test_a_step_of_a_session_of_ones_own_that_waits_for_nothing() -> None:
+    with tf.Graph().as_default(), tf1.Session() as session:
+        value = tf1.FIFOQueue(3, tf.int32, [[]], name="mine").dequeue()
+        with (
+            pytest.raises(PipelineStalled, match="mine"),
+            tfqueue.queue_runners(session, stall_timeout=0.3),
+        ):
+            session.run(value)
+
+
+def test_a_slow_stage_is_warned_about_and_loses_nothing(path) -> None:
+    event = threading.Event()
+    told: list[str] = []
+
+    def show(message, *_args, **_kwargs) -> None:
+        told.append(str(message))
+        event.set()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TFQueueWarning)
+        warnings.showwarning = show
+        with tfqueue.QueuePipeline(waiting_for(event, path), stall_timeout=0.2) as pipeline:
+            got = np.concatenate(list(pipeline)).tolist()
+    assert got == list(range(20))
+    assert "a function given to py_func is running" in told[0]
+
+
+def test_where_warnings_are_errors_the_next_step_raises_it(path) -> None:
+    event = threading.Event()
+    with tfqueue.QueuePipeline(waiting_for(event, path), stall_timeout=0.1) as pipeline:
+        # The watchdog speaks in its own thread, where nobody would see an error; the waiting stage is released then.
+        threading.Thread(target=_release_when_told, args=(pipeline._run, event)).start()
+        next(pipeline)
+        with pytest.raises(TFQueueWarning, match="py_func"):
+            next(pipeline)
+
+
+def _release_when_told(run, event) -> None:
+    pause = threading.Event()
+    while run._raise_later is None:
+        pause.wait(0.01)
+    event.set()
+
+
+def test_a_stage_that_is_busy_for_ever_is_given_up(path) -> None:
+    event = threading.Event()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TFQueueWarning)
+        with tfqueue.QueuePipeline(waiting_for(event, path), stall_timeout=0.05) as pipeline:
+            with pytest.raises(PipelineStalled) as caught:
+                next(pipeline)
+            event.set()
+    assert caught.value.cause_name == "stage-busy"
+    assert caught.value.alive
+
+
+def test_a_long_step_of_the_users_is_no_stall(path) -> None:
+    # The step itself waits (a training step), while every queue is full.
+    event = threading.Event()
+    with tf.Graph().as_default(), tf1.Session() as session:
+        batch = tf1.train.batch([tf.constant(1)], 2, capacity=4)
+        step = tf1.py_func(lambda x: (event.wait(60), x)[1], [batch], tf.int32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TFQueueWarning)
+            with tfqueue.queue_runners(session, stall_timeout=0.05) as coord:
+                watch = threading.Thread(target=_release_after_looks, args=(coord, event), daemon=True)
+                watch.start()
+                assert session.run(step).tolist() == [1, 1]
+                watch.join(60)
+
+
+def _release_after_looks(coord, event) -> None:
+    pause = threading.Event()
+    for _ in range(5):
+        pause.wait(0.05)
+    event.set()
