@@ -16,9 +16,7 @@ def cifar():
     image = tf.reshape(record[1:], [2, 2, 3])
     image = tf.cast(tf1.image.random_flip_left_right(image, seed=3), tf.float32)
     label = tf.cast(record[0], tf.int32)
-    return tf1.train.shuffle_batch(
-        [image, label, key], 4, capacity=50, min_after_dequeue=20, num_threads=16, seed=7
-    )
+    return tf1.train.shuffle_batch([image, label, key], 4, capacity=50, min_after_dequeue=20, num_threads=16, seed=7)
 
 
 def examples():
@@ -37,18 +35,14 @@ def examples():
             "sparse": tf1.VarLenFeature(tf.string),
         },
     )
-    return tf1.train.batch(
-        {"fixed": parsed["fixed"], "default": parsed["default"], "sparse": parsed["sparse"]}, 5
-    )
+    return tf1.train.batch({"fixed": parsed["fixed"], "default": parsed["default"], "sparse": parsed["sparse"]}, 5)
 
 
 def csv_lines():
     """Text lines, header skipped, read_up_to, decode_csv, enqueue_many."""
     names = tf1.train.string_input_producer(tf.identity(tf1.train.match_filenames_once("data/*.csv")))
     _, lines = tf1.TextLineReader(skip_header_lines=1).read_up_to(names, 10)
-    columns = tf1.decode_csv(
-        lines, record_defaults=[[1.5], ["?"], tf.constant([], tf.int32)], field_delim=";"
-    )
+    columns = tf1.decode_csv(lines, record_defaults=[[1.5], ["?"], tf.constant([], tf.int32)], field_delim=";")
     return tf1.train.batch(columns, 8, enqueue_many=True, allow_smaller_final_batch=True)
 
 

@@ -96,9 +96,7 @@ def test_json_holds_everything(tmp_path):
 
 def test_file_names_that_are_no_utf8_can_be_told():
     def build():
-        return tf1.train.string_input_producer(
-            [b"caf\xe9\n.tfrecord", "кот.tfrecord"], shuffle=False
-        ).dequeue()
+        return tf1.train.string_input_producer([b"caf\xe9\n.tfrecord", "кот.tfrecord"], shuffle=False).dequeue()
 
     explanation = explain(build)
     told = json.loads(explanation.to_json())

@@ -111,9 +111,7 @@ def test_one_dequeue_shared_by_branches():
 )
 def test_what_makes_the_order_undefined(seed, capacity, threads, reasons):
     def build():
-        return tf1.train.shuffle_batch(
-            [numbers(6)], 2, capacity, min_after_dequeue=10, seed=seed, num_threads=threads
-        )
+        return tf1.train.shuffle_batch([numbers(6)], 2, capacity, min_after_dequeue=10, seed=seed, num_threads=threads)
 
     topology = trace(build)
     order = [f.message for f in findings(topology) if f.kind == "order"]

@@ -48,9 +48,7 @@ def test_fixed_length_records_with_a_shuffle():
     assert reader.source == line(builders.cifar, "FixedLengthRecordReader")
     stage = topology.transform(examples.enqueues[0].transform)
     assert stage.inputs == ("ReaderReadV2",)
-    assert [(decode.op_type, dict(decode.options)["out_type"]) for decode in stage.decodes] == [
-        ("DecodeRaw", "uint8")
-    ]
+    assert [(decode.op_type, dict(decode.options)["out_type"]) for decode in stage.decodes] == [("DecodeRaw", "uint8")]
     assert stage.decodes[0].source == line(builders.cifar, "decode_raw")
     assert len(stage.random) == 1
     assert "random_flip" in stage.random[0]

@@ -66,8 +66,8 @@ class Lockstep:
         for state in self._order:
             self._add_lanes(state)
         self._plans: dict[tuple[int, ...], _Plan] = {}
-        self._lock = threading.Lock()
-        self._blocked: Lane | _Plan | None = None
+        self._lock = threading.Condition(threading.Lock())
+        self._waiting: dict[int, Lane | _Plan] = {}
         self._runs = 0
         self._stopping = threading.Event()
         self._looker: threading.Thread | None = None
@@ -271,7 +271,11 @@ class Lockstep:
             while not cut.ready():
                 if cut.fed and cut.pull():
                     continue
-                if not self._advance() and not self._wait_outside(cut):
+                if self._advance():
+                    continue
+                if any(lane.busy for lane in self._lanes):
+                    self._lock.wait()  # another thread's step is at it
+                elif not self._wait_outside(cut):
                     break
             if cut.fed and cut.is_complete():
                 feeds.extend(zip(self._outputs(cut), cut.take(), strict=True))
@@ -328,6 +332,7 @@ class Lockstep:
     def _run_lane(self, lane: Lane) -> None:
         direct = not lane.many or (lane.static_count is not None and lane.static_count <= lane.queue.room())
         run = lane.run if direct else lane.values
+        changes = [state.changes for state in lane.asked]
         try:
             if all(cut.is_complete() for cut in lane.cuts if cut.fed):
                 feeds = [value for cut in lane.cuts if cut.fed for value in cut.take()]
@@ -342,18 +347,24 @@ class Lockstep:
         except BaseException:
             self.failed_enqueue = lane.enqueue
             raise
-        for cut in lane.cuts:
-            cut.account()
         if not direct:
+            for cut in lane.cuts:
+                cut.account()
             if len(values[0]):
                 lane.queue.pending = Pending(values)
                 lane.queue.flush()
             return
+        for cut in lane.cuts:
+            if cut.certain:
+                cut.account()
         if lane.certain:
             for state in lane.targets:
                 state.add(lane.static_count if lane.many and lane.static_count is not None else 1)
-        for state, size in zip(lane.asked, sizes, strict=True):
-            state.know_size(int(size))
+        for state, size, before in zip(lane.asked, sizes, changes, strict=True):
+            if state.changes == before:
+                state.know_size(int(size))
+            else:
+                state.forget_size()  # another thread has moved elements since it was asked
 
     def _end(self, lane: Lane) -> None:
         """The input of an enqueue has ended: what its QueueRunner does when the last of its ops has ended."""
@@ -368,7 +379,7 @@ class Lockstep:
             if index in self._closers:
                 self._closers[index]()
             for state in self._order:
-                if state.name == self.topology.runners[index].queue:
+                if state.name in self.topology.runners[index].closes:
                     state.close()
 
     def _callable(self, fetches: Any, feeds: list[Any]) -> Callable[..., Any]:
@@ -383,34 +394,36 @@ class Lockstep:
         return type(self._session).run(self._session, *arguments)
 
     def _unlocked(self, what: Lane | _Plan, run: Callable[[], Any]) -> Any:
-        """Run with the schedule open to the looker, since a read may wait for a file name."""
-        if self._looker is None or not what.has_reads:
+        """Run what may wait for a file name, or for Python code, so that others can bring it meanwhile."""
+        if not what.may_wait:
             return run()
         self._runs += 1
-        self._blocked = what
+        self._waiting[self._runs] = what
+        number = self._runs
+        what.busy = True
         self._lock.release()
         try:
             return run()
         finally:
             self._lock.acquire()
-            self._blocked = None
+            what.busy = False
+            del self._waiting[number]
+            self._lock.notify_all()
 
     def _look(self) -> None:
         """Bring more file names to a read that waits for them: all those in its queue were of empty files.
 
         What it adds goes to the end of an empty queue, so it does not matter when it happens.
         """
-        last = -1
+        seen: set[int] = set()
         while not self._stopping.wait(_LOOK_SECONDS):
             if self._coord is not None and self._coord.should_stop():
                 return
             with self._lock:
-                blocked = self._blocked
-                if blocked is None or last != self._runs:
-                    last = self._runs
-                    continue
+                long = [what for number, what in self._waiting.items() if number in seen]
+                seen = set(self._waiting)
                 try:
-                    for cut in blocked.cuts:
+                    for cut in (cut for what in long for cut in what.cuts):
                         if cut.is_read and cut.queue is not None:
                             self._bring_more(cut.queue)
                 except (tf.errors.OpError, RuntimeError):
@@ -430,7 +443,12 @@ class _Plan:
         self.cuts = cuts
         self.touched = touched
         self.elements = elements
-        self.has_reads = any(cut.is_read for cut in cuts)
+        self.busy = False
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether it can have to wait for something that is not in the schedule."""
+        return any(cut.may_wait for cut in self.cuts)
 
 
 class LockstepHook(tf1.train.SessionRunHook):  # type: ignore[misc, name-defined]

@@ -42,6 +42,7 @@ class QueueState:
         self.next_lane = 0
         self.pending: Pending | None = None
         self.external = not model.enqueues
+        self.changes = 0
         self._closed = False
         self._size: int | None = None
         self._graph = graph
@@ -130,6 +131,7 @@ class QueueState:
 
     def add(self, count: int) -> None:
         """Count elements that came in (negative: that went out)."""
+        self.changes += 1
         if self._size is not None:
             self._size += count
 
@@ -146,7 +148,7 @@ class QueueState:
         count = len(self.lanes)
         for index in range(count):
             lane = self.lanes[(self.next_lane + index) % count]
-            if not lane.ended:
+            if not lane.ended and not lane.busy:
                 yield lane
 
     # -- moving elements --------------------------------------------------------------------------------
@@ -206,6 +208,11 @@ class Cut:
     @property
     def batched(self) -> bool:
         return isinstance(self.node, Dequeue) and self.node.kind != "dequeue"
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a run can have to wait: for another file name, or for elements from Python code."""
+        return self.is_read or any(state.external for state in self.queues)
 
     @property
     def is_too_large(self) -> bool:
@@ -291,8 +298,8 @@ class Lane:
         self.cuts = cuts
         self.many = enqueue.many
         self.certain = not enqueue.conditional
-        self.has_reads = any(cut.is_read for cut in cuts)
         self.ended = False
+        self.busy = False
         self.static_count: int | None = None
         self.size_tensors: list[Any] = []
         self.run: Callable[..., Any] = _not_connected
@@ -302,6 +309,11 @@ class Lane:
         if not self.certain:
             asked.update({id(state): state for state in targets})
         self.asked = list(asked.values())
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a run can have to wait for something that is not in the schedule."""
+        return any(cut.may_wait for cut in self.cuts)
 
     def has_room(self) -> bool:
         """Whether its next element fits into every queue that it fills."""

@@ -14,9 +14,7 @@ def add_parser(subparsers: Any) -> None:
         description="Builds the pipeline in a graph of its own and shows it. No data is read, but the code "
         "of the module is executed.",
     )
-    parser.add_argument(
-        "build_fn", metavar="module:function", help="the build function (or file.py:function)"
-    )
+    parser.add_argument("build_fn", metavar="module:function", help="the build function (or file.py:function)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--dot", metavar="FILE", help="also write the picture as Graphviz text")
     parser.set_defaults(run=run)

@@ -225,9 +225,7 @@ def _producer_title(producer: Producer) -> str:
         parts.append("without end")
     if producer.shuffle:
         seeded = producer.seed or producer.seed2
-        parts.append(
-            "shuffled each epoch, " + (f"seed ({producer.seed}, {producer.seed2})" if seeded else "no seed")
-        )
+        parts.append("shuffled each epoch, " + (f"seed ({producer.seed}, {producer.seed2})" if seeded else "no seed"))
     return f"source: {'; '.join(parts)}"
 
 

@@ -52,9 +52,7 @@ def order_is_defined(topology: Topology) -> bool:
 def _dead(topology: Topology, live: set[str]) -> Iterator[Finding]:
     for queue in topology.queues:
         if queue.name not in live:
-            reader = (
-                "nothing reads it" if not queue.dequeues and not queue.reads else "no fetch depends on it"
-            )
+            reader = "nothing reads it" if not queue.dequeues and not queue.reads else "no fetch depends on it"
             yield Finding("dead-queue", f"queue {queue.name} is dead: {reader}", queue.name, queue.source)
 
 
@@ -90,16 +88,10 @@ def _implicit_zips(topology: Topology, live: set[str]) -> Iterator[Finding]:
                 stage.source,
             )
         shuffles = {
-            tuple(
-                sorted(
-                    (p.shuffle and p.count != 1, p.seed, p.seed2) for p in _producers_behind(topology, name)
-                )
-            )
+            tuple(sorted((p.shuffle and p.count != 1, p.seed, p.seed2) for p in _producers_behind(topology, name)))
             for name in stage.inputs
         }
-        unseeded = any(
-            shuffled and not seed and not seed2 for key in shuffles for shuffled, seed, seed2 in key
-        )
+        unseeded = any(shuffled and not seed and not seed2 for key in shuffles for shuffled, seed, seed2 in key)
         if len(shuffles) > 1 or (unseeded and len(names) > 1):
             yield Finding(
                 "implicit-zip",
@@ -124,14 +116,10 @@ def _dropped(topology: Topology, live: set[str]) -> Iterator[Finding]:
         elif total is None:
             lost = f"up to {size - 1} records at the end are dropped (the last, partial batch of {size})"
         elif total % size:
-            lost = (
-                f"the last {total % size} of {total} records are dropped (the last, partial batch of {size})"
-            )
+            lost = f"the last {total % size} of {total} records are dropped (the last, partial batch of {size})"
         else:
             continue
-        yield Finding(
-            "records-dropped", f"{lost}; dequeue_up_to would deliver them", dequeue.name, dequeue.source
-        )
+        yield Finding("records-dropped", f"{lost}; dequeue_up_to would deliver them", dequeue.name, dequeue.source)
 
 
 def _order(topology: Topology, live: set[str]) -> Iterator[Finding]:
@@ -154,9 +142,7 @@ def _order(topology: Topology, live: set[str]) -> Iterator[Finding]:
             elif queue.capacity == queue.min_after_dequeue + 1:
                 why = None
             else:
-                why = (
-                    "has a seed, but draws among what is in it at that moment, which depends on thread timing"
-                )
+                why = "has a seed, but draws among what is in it at that moment, which depends on thread timing"
             if why:
                 yield Finding("order", f"order undefined: queue {queue.name} {why}", queue.name, queue.source)
         if queue.threads > 1:

@@ -162,6 +162,7 @@ class Runner:
         queue: The name of its queue op, or None when it names no queue of the graph.
         enqueue_ops: The names of its ops, one for each thread, repeats included.
         close_op: The op it runs when its input has ended, or None.
+        closes: The queues that ``close_op`` closes.
         cancel_op: The op it runs on a stop, or None.
         closed_exceptions: The names of the exception types that mean "the input has ended".
         collection: The key of the graph collection that holds it.
@@ -171,6 +172,7 @@ class Runner:
     queue: str | None
     enqueue_ops: tuple[str, ...]
     close_op: str | None
+    closes: tuple[str, ...]
     cancel_op: str | None
     closed_exceptions: tuple[str, ...]
     collection: str

@@ -77,9 +77,7 @@ def _kind(stage: Transform, origin: Any, variable: Any) -> str:
         return "python"
     if origin is not None:
         if origin.dtype.base_dtype.name == "string" and (
-            variable is not None
-            or origin.op.type in ("Const", "MatchingFiles")
-            or constant(origin) is not None
+            variable is not None or origin.op.type in ("Const", "MatchingFiles") or constant(origin) is not None
         ):
             return "files"
         if variable is not None:

@@ -88,9 +88,7 @@ def read_parse_spec(op: Any, source: str | None) -> ParseSpec:
 def read_decode(op: Any, source: str | None) -> Decode:
     """The settings of an op whose type is one of ``DECODE_TYPES``."""
     found = ((name, _plain(attribute(op, name))) for name in _DECODE_OPTIONS)
-    return Decode(
-        op.name, op.type, tuple((name, value) for name, value in found if value is not None), source
-    )
+    return Decode(op.name, op.type, tuple((name, value) for name, value in found if value is not None), source)
 
 
 def _example_v2(op: Any) -> Iterator[Feature]:
@@ -225,9 +223,7 @@ def _csv(op: Any) -> Iterator[Feature]:
         )
 
 
-def _dense(
-    keys: list[Any], types: list[Any], shapes: list[Any], defaults: list[Any], where: str
-) -> Iterator[Feature]:
+def _dense(keys: list[Any], types: list[Any], shapes: list[Any], defaults: list[Any], where: str) -> Iterator[Feature]:
     for index, (key, dtype, raw_shape) in enumerate(zip(keys, types, shapes, strict=False)):
         shape = shape_of(raw_shape)
         default = defaults[index] if index < len(defaults) else None

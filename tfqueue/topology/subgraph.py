@@ -44,9 +44,7 @@ ENQUEUE_TYPES = {
     for version in ("", "V2")
 }
 CUT_TYPES = READ_TYPES | DEQUEUE_KINDS.keys()
-CALL_TYPES = frozenset(
-    {"If", "StatelessIf", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall"}
-)
+CALL_TYPES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall"})
 _CONSTANT_LIMIT = 100_000
 
 
@@ -117,9 +115,7 @@ class GraphView:
                 found[op.name] = op
                 continue
             for source in op.inputs:
-                if source.name not in seen and (
-                    source.dtype == tf.resource or source.dtype.name == "string_ref"
-                ):
+                if source.name not in seen and (source.dtype == tf.resource or source.dtype.name == "string_ref"):
                     seen.add(source.name)
                     waiting.append(source)
         return self.sorted(found.values())

@@ -61,9 +61,7 @@ _RANDOM_WORDS = (
 _FOREIGN = {
     **dict.fromkeys(("Stage", "Unstage", "StagePeek", "MapStage", "MapUnstage"), "a StagingArea"),
     "RecordInput": "RecordInput",
-    **dict.fromkeys(
-        ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"), "a tf.data iterator"
-    ),
+    **dict.fromkeys(("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"), "a tf.data iterator"),
     **dict.fromkeys(("Barrier", "BarrierTakeMany", "BarrierInsertMany"), "a Barrier"),
 }
 # What reading an attribute of a strange op may raise.
@@ -133,9 +131,7 @@ class _Tracer:
                 ends = [op] if enqueue.runs == op.name else [op, view.by_name[enqueue.runs]]
                 if all(stage.name != enqueue.transform for stage in transforms):
                     transforms.append(
-                        self._transform(
-                            enqueue.transform, enqueue.queue, ends, enqueue.components, enqueue.source
-                        )
+                        self._transform(enqueue.transform, enqueue.queue, ends, enqueue.components, enqueue.source)
                     )
         if fetches:
             ends = [getattr(element, "op", element) for element in fetches]
@@ -194,9 +190,7 @@ class _Tracer:
                 queues.update({queue.name: queue for queue in self.view.queues_behind(tensor)})
         return self.view.sorted(queues.values())
 
-    def _runners(
-        self, enqueue_ops: dict[str, list[Any]]
-    ) -> tuple[list[Runner], dict[str, list[tuple[int, str]]]]:
+    def _runners(self, enqueue_ops: dict[str, list[Any]]) -> tuple[list[Runner], dict[str, list[tuple[int, str]]]]:
         """All runners, and of each enqueue op the (runner, op that the runner runs), once for each thread."""
         runners: list[Runner] = []
         drivers: dict[str, list[tuple[int, str]]] = {}
@@ -218,27 +212,31 @@ class _Tracer:
                         drivers.setdefault(enqueue, []).append((len(runners), name))
                 for name in sorted(name for name, enqueues in triggered.items() if not enqueues):
                     op = self.view.by_name.get(name)
-                    self._add_unknown(
-                        op, f"queue runner {runner.name!r} runs it, but it fills no queue of the graph"
-                    )
+                    self._add_unknown(op, f"queue runner {runner.name!r} runs it, but it fills no queue of the graph")
                 runners.append(runner)
         return runners, drivers
 
     def _runner(self, item: Any, key: str) -> Runner:
         queue_ref = getattr(item.queue, "queue_ref", None)
         behind = [] if queue_ref is None else self.view.queues_behind(queue_ref)
+        close_op = getattr(item, "close_op", None)
         return Runner(
             name=str(getattr(item, "name", "")),
             queue=behind[0].name if len(behind) == 1 else None,
             enqueue_ops=tuple(_op_of(op).name for op in item.enqueue_ops or ()),
-            close_op=None if getattr(item, "close_op", None) is None else _op_of(item.close_op).name,
+            close_op=None if close_op is None else _op_of(close_op).name,
+            closes=() if close_op is None else self._closed_by(_op_of(close_op)),
             cancel_op=None if getattr(item, "cancel_op", None) is None else _op_of(item.cancel_op).name,
             closed_exceptions=tuple(
-                getattr(kind, "__name__", str(kind))
-                for kind in getattr(item, "queue_closed_exception_types", ())
+                getattr(kind, "__name__", str(kind)) for kind in getattr(item, "queue_closed_exception_types", ())
             ),
             collection=key,
         )
+
+    def _closed_by(self, op: Any) -> tuple[str, ...]:
+        ops, _ = self.view.closure([op], stop=_is_cut_or_handle)
+        closing = [other for other in ops if other.type.startswith("QueueClose")]
+        return tuple(queue.name for other in closing for queue in self.view.queues_behind(other.inputs[0]))
 
     def _triggered(self, name: str, enqueue_ops: dict[str, list[Any]]) -> list[str]:
         """The enqueue ops that running an op runs."""
@@ -253,9 +251,7 @@ class _Tracer:
         names.extend(name for name in enqueue_ops if name not in drivers)
         return [self.view.by_name[name] for name in names]
 
-    def _enqueues_of(
-        self, op: Any, queues: list[Any], drivers: list[tuple[int, str]] | None
-    ) -> list[Enqueue]:
+    def _enqueues_of(self, op: Any, queues: list[Any], drivers: list[tuple[int, str]] | None) -> list[Enqueue]:
         source = self.view.source_of(op)
         in_function = op.type in CALL_TYPES
         if not queues:
@@ -332,9 +328,7 @@ class _Tracer:
             source=source,
         )
 
-    def _producer(
-        self, op: Any, source: str | None, enqueue: Enqueue, stages: dict[str, Transform]
-    ) -> Producer:
+    def _producer(self, op: Any, source: str | None, enqueue: Enqueue, stages: dict[str, Transform]) -> Producer:
         return read_producer(self.view, enqueue, stages[enqueue.transform])
 
     # -- queues, dequeues, readers -----------------------------------------------------------------
@@ -364,15 +358,11 @@ class _Tracer:
             min_after_dequeue=int(attribute(op, "min_after_dequeue", 0)),
             seed=int(attribute(op, "seed", 0)),
             seed2=int(attribute(op, "seed2", 0)),
-            components=tuple(
-                TensorInfo("", dtype, shape) for dtype, shape in zip(types, shapes, strict=False)
-            ),
+            components=tuple(TensorInfo("", dtype, shape) for dtype, shape in zip(types, shapes, strict=False)),
             enqueues=tuple(enqueue for enqueue in enqueues if enqueue.queue == op.name),
             dequeues=tuple(dequeue.name for dequeue in dequeues if op.name in dequeue.candidates),
             reads=tuple(read.name for reader in readers for read in reader.reads if read.queue == op.name),
-            close_ops=tuple(
-                user.name for user in op.outputs[0].consumers() if user.type.startswith("QueueClose")
-            ),
+            close_ops=tuple(user.name for user in op.outputs[0].consumers() if user.type.startswith("QueueClose")),
             runners=tuple(index for index, runner in enumerate(runners) if runner.queue == op.name),
             shared_name=text(attribute(op, "shared_name", "")),
             source=source,
@@ -402,9 +392,7 @@ class _Tracer:
         for op in self.view.of_type(CALL_TYPES):
             queues = self._captured_queues(op)
             kinds = (
-                {DEQUEUE_KINDS[name] for name in self.view.called_types(op) & DEQUEUE_KINDS.keys()}
-                if queues
-                else ()
+                {DEQUEUE_KINDS[name] for name in self.view.called_types(op) & DEQUEUE_KINDS.keys()} if queues else ()
             )
             if kinds:
                 found.append(
@@ -442,9 +430,7 @@ class _Tracer:
                     source=self.view.source_of(op),
                 )
             )
-        readers = (
-            self._guard(op, _reader, tuple(reads.get(op.name, ()))) for op in self.view.of_type(READER_KINDS)
-        )
+        readers = (self._guard(op, _reader, tuple(reads.get(op.name, ()))) for op in self.view.of_type(READER_KINDS))
         return [reader for reader in readers if reader is not None]
 
     def _reader_behind(self, tensor: Any) -> Any | None:
@@ -474,9 +460,7 @@ class _Tracer:
         """Queues so that each comes after those it is filled from; graph order otherwise."""
         by_name = {queue.name: queue for queue in queues}
         feeding = {dequeue.name: dequeue.candidates for dequeue in dequeues}
-        feeding.update(
-            {r.name: (r.queue,) for reader in readers for r in reader.reads if r.queue is not None}
-        )
+        feeding.update({r.name: (r.queue,) for reader in readers for r in reader.reads if r.queue is not None})
         ordered: dict[str, Queue] = {}
         entered: set[str] = set()
 
@@ -488,9 +472,7 @@ class _Tracer:
                         if name not in entered and name in by_name:
                             visit(by_name[name])
                         elif name not in ordered and name in by_name:
-                            self.warnings.append(
-                                f"queue {name} ({by_name[name].source}) is filled from itself"
-                            )
+                            self.warnings.append(f"queue {name} ({by_name[name].source}) is filled from itself")
             ordered[queue.name] = queue
 
         for queue in queues:
