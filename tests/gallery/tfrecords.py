@@ -74,6 +74,7 @@ def raw_twin(files: list[str], epochs: int | None) -> tf2.data.Dataset:
 @entry(
     "T1-tfrecord-shuffle",
     topology="T1",
+    variants=("the queue is fed without pause over epoch ends",),
     order_note="shuffled by shuffle_batch",
     stages=(*READING, *PARSING, WRONG_LENGTH),
 )
