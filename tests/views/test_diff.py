@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from tests.views import pictures
 from tfqueue import errors, views
-from tfqueue.views.diff import absolute_difference, difference_pixels, image_difference
+from tfqueue.views.pairs import absolute_difference, difference_pixels, image_difference
 
 
 def order(figure: Figure) -> list[int]:
@@ -172,7 +172,7 @@ def test_difference_agrees_with_python_numbers(reference, candidate):
         else:
             expected = 0.0 if one == other or (math.isnan(one) and math.isnan(other)) else math.inf
         assert change[place] == pytest.approx(expected, rel=1e-6, abs=0)
-    found = image_difference(0, reference, candidate)
+    found = image_difference(reference, candidate)
     assert found.differs == bool(change.any())
     if found.differs:
         pixels = difference_pixels(reference, candidate, found.largest)
@@ -208,3 +208,35 @@ def test_writes_a_png(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(errors.InvalidArgument, match="does not exist"):
         views.show_pair(pictures.tiles(2), pictures.tiles(2), tmp_path / "no" / "pair.png")
+
+
+def test_channel_by_channel():
+    reference = pictures.tiles(2)
+    candidate = reference.copy()
+    candidate[0, 4:8, 4:8, 1] ^= 64
+    figure = views.show_pair(reference, candidate, channels=True)
+    names = [str(axes.get_label()) for axes in figure.axes[:5]]
+    assert names[2:] == ["difference in red #0", "difference in green #0", "difference in blue #0"]
+    for number, changed in ((2, False), (3, True), (4, False)):
+        drawn = (pictures.drawn_image(figure, number, 32, 32) != 255).any(axis=-1)
+        expected = np.zeros((32, 32), bool)
+        expected[4:8, 4:8] = changed
+        np.testing.assert_array_equal(drawn, expected)
+
+
+def test_what_compare_found_is_written_over_the_pictures():
+    from tfqueue import compare
+
+    reference = {"image": pictures.tiles(8), "label": np.arange(8)}
+    candidate = {**reference, "image": reference["image"][..., ::-1]}
+    report = compare([reference], [candidate])
+    figure = views.show_pair(reference, candidate, report=report)
+    assert "channels-swapped" in " ".join(pictures.words(figure))
+    with pytest.raises(errors.InvalidArgument, match="report is a str"):
+        views.show_pair(reference, candidate, report="equal")
+
+
+def test_sides_may_be_streams():
+    tiles = pictures.tiles(6)
+    figure = views.show_pair(iter([(tiles[:4], np.arange(4)), (tiles[4:], np.arange(2))]), (tiles[:4], np.arange(4)))
+    assert pictures.words(figure)[0] == "All 4 images are equal"

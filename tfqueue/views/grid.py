@@ -24,6 +24,7 @@ from tfqueue.views.features import (
 )
 from tfqueue.views.images import Pictures, find_images
 from tfqueue.views.inputs import Taken, take
+from tfqueue.views.pairs import show_pixels
 from tfqueue.views.pixels import Statistics, statistics, to_pixels
 from tfqueue.views.style import header, plural
 
@@ -315,20 +316,6 @@ def _write_title(figure: Figure, cells: _Cells, index: int, left: float, top: fl
         colour=style.MUTED,
         align="right",
         width=room + 0.01,
-    )
-
-
-def show_pixels(axes: Any, pixels: Any) -> None:
-    """Draw 8-bit RGB pixels into axes: small images as sharp squares, large ones smoothed."""
-    box = axes.get_window_extent()
-    enlarged = pixels.shape[0] <= box.height and pixels.shape[1] <= box.width
-    axes.imshow(
-        pixels,
-        origin="upper",
-        interpolation="nearest" if enlarged else "antialiased",
-        interpolation_stage="rgba",
-        aspect="equal",
-        resample=True,
     )
 
 

@@ -61,9 +61,16 @@ _FALLBACKS = (
 )
 
 
+class Picture(Figure):
+    """A Figure that a notebook shows by itself, whether or not pyplot was ever imported."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
 def new_figure(width: float, height: float, name: str) -> Figure:
     """An empty white figure on the Agg canvas, sizes in inches; ``name`` says what it shows."""
-    figure = Figure(figsize=(width, height), dpi=DPI, facecolor=PAPER, edgecolor=PAPER)
+    figure = Picture(figsize=(width, height), dpi=DPI, facecolor=PAPER, edgecolor=PAPER)
     # rcParams may ask for a layout engine, which would move what is placed here.
     figure.set_layout_engine("none")
     FigureCanvasAgg(figure)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tfqueue.equivalence.report import Difference
 from tfqueue.errors import InvalidArgument
-from tfqueue.views.diff import difference_pixels, image_difference
 from tfqueue.views.features import Feature, boxed
 from tfqueue.views.images import find_images
+from tfqueue.views.pairs import difference_pixels, image_difference
 from tfqueue.views.pixels import ValueRange, assume_range, to_pixels
 
 _MOST_PIXELS = 224
@@ -77,7 +77,7 @@ def images_of(difference: Difference) -> Images:
 def _image(record: Mapping[str, Any] | None, prefer: str | None) -> tuple[str, NDArray[Any]] | None:
     if not record:
         return None
-    features = [Feature(name, _batch_of_one(value)) for name, value in record.items()]
+    features = record_features(record)
     for choice in (prefer, None) if prefer in record else (None,):
         try:
             pictures = find_images(features, image=choice)
@@ -85,6 +85,11 @@ def _image(record: Mapping[str, Any] | None, prefer: str | None) -> tuple[str, N
             continue
         return pictures.feature.name, pictures.images[0]
     return None
+
+
+def record_features(record: Mapping[str, Any]) -> list[Feature]:
+    """The features of one record as a batch of one."""
+    return [Feature(name, _batch_of_one(value)) for name, value in record.items()]
 
 
 def _batch_of_one(value: Any) -> NDArray[Any]:
@@ -112,7 +117,7 @@ def pictures_of(images: Images, shown: ValueRange) -> list[Picture]:
             words = f"{role}, {'×'.join(map(str, picture.shape))} {picture.dtype}"
             pictures.append(_picture(role, to_pixels(picture, shown, most=_MOST_PIXELS), words))
     if images.reference is not None and images.candidate is not None:
-        found = image_difference(0, images.reference, images.candidate)
+        found = image_difference(images.reference, images.candidate)
         if images.reference.shape == images.candidate.shape:
             pixels = difference_pixels(images.reference, images.candidate, found.largest, most=_MOST_PIXELS)
             scale = f"; black is {found.largest:.4g}" if found.largest else ""
