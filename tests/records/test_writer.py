@@ -120,7 +120,7 @@ def test_shards_are_exact(tmp_path: Path, options: dict[str, Any], sizes: list[i
     assert [os.path.basename(path) for path in paths] == [
         f"train-{shard:05d}-of-{count:05d}.tfrecord" for shard in range(count)
     ]
-    assert sorted(os.listdir(tmp_path)) == [os.path.basename(path) for path in paths]
+    assert sorted(os.listdir(tmp_path)) == [*map(os.path.basename, paths), "train.manifest.json"]
     assert [len(numbers(path)) for path in paths] == sizes
     assert numbers(paths) == list(range(10))
     assert numbers(tmp_path / "train-*") == list(range(10))
@@ -265,4 +265,4 @@ def test_names(tmp_path: Path, name: str) -> None:
     write_numbers(path, 2)
     assert numbers(path) == [0, 1]
     assert numbers(write_numbers(path, 3, shards=2)) == [0, 1, 2]
-    assert len(os.listdir(tmp_path)) == 3
+    assert len(os.listdir(tmp_path)) == 4  # and a manifest

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,8 @@ import numpy as np
 from tfqueue.errors import InvalidArgument
 from tfqueue.records.encode import Layout
 from tfqueue.records.paths import Path
+from tfqueue.records.planned import WriteOptions, write_planned
 from tfqueue.records.values import Array
-from tfqueue.records.writer import RecordWriter
 
 _BLOCK_BYTES = 1 << 24
 
@@ -27,24 +29,34 @@ def write_arrays(
     bytes_per_shard: int | None = None,
     compression: str | None = None,
     overwrite: bool = False,
+    resume: bool = False,
+    workers: int = 1,
+    processes: bool = False,
+    manifest: bool | None = None,
     progress: bool | None = None,
 ) -> list[str]:
     """Writes arrays of equal first axis, one record for each of its positions.
 
     Args:
         path: As for ``RecordWriter``.
-        arrays: Feature name -> array of shape [records, ...]. Whatever can be sliced by its first axis is
-            read in blocks (numpy.memmap, h5py datasets), so that it need not fit in memory; lists become
-            arrays first.
-        layout: "bytes" stores each ``array[i]`` so that ``read`` gives it back with dtype and shape; "list"
-            stores it as the flat float_list, int64_list or bytes_list that tf.io.FixedLenFeature reads.
-        narrow: As for ``RecordWriter``.
-        shards: As for ``RecordWriter``, and so all that follow.
+        arrays: Feature name -> array of shape [records, ...]. Whatever can be sliced by its first axis is read in
+            blocks (numpy.memmap, h5py datasets), so that it need not fit in memory; lists become arrays first.
+        layout: "bytes" stores each ``array[i]`` so that ``read`` gives it back with dtype and shape; "list" stores it
+            as the flat float_list, int64_list or bytes_list that tf.io.FixedLenFeature reads.
+        narrow: As for ``RecordWriter``, and so are shards, records_per_shard, bytes_per_shard and compression.
+        shards: See above.
         records_per_shard: See above.
         bytes_per_shard: See above.
         compression: See above.
-        overwrite: See above.
-        progress: See above.
+        overwrite: Whether existing files, and all shards written under this name, may be replaced. Old shards are
+            removed before the first new one appears.
+        resume: Whether shards that an interrupted call has finished stay, and only the others are written. The data and
+            all options must be the same. After an error, too, finished shards stay then; else they are removed.
+        workers: How many shards are written at the same time; the files are the same for any number.
+        processes: Whether the workers are processes instead of threads. Threads do well with large records and with
+            compression. Processes import the main module, so a program needs ``if __name__ == "__main__":``.
+        manifest: Whether a manifest is written beside the files (see ``manifest``); None writes it for shards only.
+        progress: True or False to show a progress bar or not; None shows it on a terminal.
 
     Returns:
         The paths of the files, in order.
@@ -53,23 +65,75 @@ def write_arrays(
         InvalidArgument: No array, one without a first axis, or first axes of unequal length (all are named).
         RecordError: An array cannot be stored, or the files cannot be written.
     """
-    columns = _columns(arrays)
-    records = _common_length(columns)
-    with RecordWriter(
-        path,
+    options = WriteOptions(
         shards=shards,
         records_per_shard=records_per_shard,
         bytes_per_shard=bytes_per_shard,
-        expected_records=records,
         compression=compression,
         overwrite=overwrite,
+        resume=resume,
+        workers=workers,
+        processes=processes,
+        manifest=manifest,
         layout=layout,
         narrow=narrow,
         progress=progress,
-    ) as writer:
-        for features in _rows(columns, 0, records):
-            writer.write(features)
-    return writer.paths
+    )
+    return write_planned(path, ArraySource.of(arrays), options, info={})
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySource:
+    """Arrays as a source of records.
+
+    Attributes:
+        columns: Feature name -> array.
+        start: The first record.
+        stop: The record behind the last.
+    """
+
+    columns: Mapping[str, Any]
+    start: int
+    stop: int
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Any]) -> ArraySource:
+        """Returns the source of checked arrays; raises InvalidArgument as ``write_arrays`` does."""
+        columns = _columns(arrays)
+        return cls(columns, 0, _common_length(columns))
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def part(self, start: int, stop: int) -> ArraySource:
+        return ArraySource(self.columns, self.start + start, self.start + stop)
+
+    def __getstate__(self) -> tuple[dict[str, Any], int, int]:
+        # Another process gets its own part only.
+        return {name: np.asarray(column[self.start : self.stop]) for name, column in self.columns.items()}, 0, len(self)
+
+    def __setstate__(self, state: tuple[dict[str, Any], int, int]) -> None:
+        for name, value in zip(("columns", "start", "stop"), state, strict=True):
+            object.__setattr__(self, name, value)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        names = list(self.columns)
+        row_bytes = sum(_row_bytes(column) for column in self.columns.values())
+        step = max(1, _BLOCK_BYTES // max(1, row_bytes))
+        for low in range(self.start, self.stop, step):
+            high = min(low + step, self.stop)
+            blocks: list[Array] = [np.asarray(column[low:high]) for column in self.columns.values()]
+            for row in zip(*blocks, strict=True):
+                yield dict(zip(names, row, strict=True))
+
+    def fingerprint(self) -> str:
+        # Not all of the data, which may be larger than the memory: some rows from end to end.
+        digest = hashlib.sha256()
+        for name, column in self.columns.items():
+            digest.update(repr((name, str(getattr(column, "dtype", None)), tuple(column.shape))).encode())
+            for row in {int(place) for place in np.linspace(self.start, self.stop - 1, 64)} if len(self) else ():
+                digest.update(repr((row, np.asarray(column[row : row + 1]).tolist())).encode())
+        return digest.hexdigest()
 
 
 def _columns(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,17 +162,6 @@ def _common_length(columns: Mapping[str, Any]) -> int:
         listed = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
         raise InvalidArgument(f"the arrays differ in the length of their first axis: {listed}")
     return next(iter(lengths.values()))
-
-
-def _rows(columns: Mapping[str, Any], start: int, stop: int) -> Iterator[dict[str, Any]]:
-    """Yields the records from ``start`` to ``stop`` as features."""
-    names = list(columns)
-    row_bytes = sum(_row_bytes(column) for column in columns.values())
-    step = max(1, _BLOCK_BYTES // max(1, row_bytes))
-    for low in range(start, stop, step):
-        blocks: list[Array] = [np.asarray(column[low : min(low + step, stop)]) for column in columns.values()]
-        for row in zip(*blocks, strict=True):
-            yield dict(zip(names, row, strict=True))
 
 
 def _row_bytes(column: Any) -> int:

@@ -51,6 +51,9 @@ def parse(payload: bytes) -> Message:
     Raises:
         MalformedError: The bytes are neither.
     """
+    usual = _parse_usual(payload)
+    if usual is not None:
+        return Message(usual, None)
     context: dict[str, Feature] = {}
     sequences: dict[str, list[Feature]] | None = None
     view = memoryview(payload)
@@ -66,6 +69,82 @@ def parse(payload: bytes) -> Message:
         else:
             raise MalformedError(f"field {field} at byte {start} is no field of an Example")
     return Message(context, sequences)
+
+
+def _parse_usual(data: bytes) -> dict[str, Feature] | None:
+    """Returns the features of an Example in the form that all writers use, several times faster than ``parse``.
+
+    That form has one Features message, entries of a key and a Feature, and packed lists in one piece. None means that
+    the bytes have another form, or none that is right.
+    """
+    found: dict[str, Feature] = {}
+    size = len(data)
+    try:
+        if not size:
+            return found
+        length, position = _short_varint(data, 1)
+        if data[0] != 0x0A or position + length != size:
+            return None
+        while position < size:
+            length, start = _short_varint(data, position + 1)
+            end = start + length
+            key_size, key = _short_varint(data, start + 1)
+            feature_size, feature = _short_varint(data, key + key_size + 1)
+            if data[position] != 0x0A or data[start] != 0x0A or data[key + key_size] != 0x12:
+                return None
+            if feature + feature_size != end or end > size:
+                return None
+            name = data[key : key + key_size].decode()
+            position = end
+            if not feature_size:
+                found[name] = None
+                continue
+            list_size, first = _short_varint(data, feature + 1)
+            if first + list_size != end:
+                return None
+            kind = data[feature]
+            if kind == 0x0A:
+                values: list[bytes] = []
+                while first < end:
+                    length, begin = _short_varint(data, first + 1)
+                    if data[first] != 0x0A or begin + length > end:
+                        return None
+                    first = begin + length
+                    values.append(data[begin:first])
+                found[name] = values
+                continue
+            payload = first
+            if list_size:
+                length, payload = _short_varint(data, first + 1)
+                if data[first] != 0x0A or payload + length != end:
+                    return None
+            if kind == 0x1A:
+                found[name] = read_varints(data[payload:end])
+            elif kind == 0x12 and not (end - payload) % 4:
+                found[name] = np.frombuffer(data, "<f4", (end - payload) // 4, payload).copy()
+            else:
+                return None
+    except (IndexError, UnicodeDecodeError, MalformedError):
+        return None
+    return found
+
+
+def _short_varint(data: bytes, position: int) -> tuple[int, int]:
+    value = data[position]
+    position += 1
+    if value < 128:
+        return value, position
+    value &= 127
+    shift = 7
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+        shift += 7
+        if shift > 35:  # 32 GB: no message is that long
+            raise IndexError
 
 
 def features(message: Message) -> dict[str, Any]:
@@ -226,9 +305,11 @@ def _integers(view: memoryview, start: int, end: int) -> Array:
     return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, np.int64), *arrays])
 
 
-def read_varints(view: memoryview) -> Array:
+def read_varints(packed: bytes | memoryview) -> Array:
     """Returns the int64 values of a packed list."""
-    data = np.frombuffer(view, np.uint8)
+    if len(packed) == 1 and packed[0] < 0x80:
+        return np.array((packed[0],), np.int64)
+    data = np.frombuffer(packed, np.uint8)
     if not data.size:
         return np.empty(0, np.int64)
     last = data < 0x80

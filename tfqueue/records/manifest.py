@@ -4,9 +4,9 @@ It is a JSON file beside the records, ``train.manifest.json`` for ``train.tfreco
 
     {"format": "tfqueue-manifest-1", "compression": "", "records": 60000,
      "files": [{"name": "train-00000-of-00002.tfrecord", "records": 30000, "size": 1234567, "crc32c": "0a1b2c3d"}, ...],
-     "features": {"image": {"kind": "bytes", ...}, ...}, "classes": ["cat", "dog"], ...}
+     "features": [{"name": "image", "kind": "bytes", ...}, ...], "classes": ["cat", "dog"], ...}
 
-``size`` and ``crc32c`` are those of the bytes on disk; ``features`` describes the first records (see ``schema``).
+``size`` and ``crc32c`` are those of the bytes on disk; ``features`` describes the first 1000 records (see ``schema``).
 Whatever else a writer knows stands beside these, such as the class names of images.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,8 +22,10 @@ from tfqueue.errors import RecordError
 from tfqueue.records.atomic import AtomicFile
 from tfqueue.records.framefile import WrittenFile
 from tfqueue.records.paths import Path, fspath, manifest_name, set_name
+from tfqueue.records.schema import describe
 
 FORMAT: Final = "tfqueue-manifest-1"
+_DESCRIBED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +72,22 @@ class Manifest:
         return next((entry for entry in self.files if entry.name == base), None)
 
 
-def write_manifest(
-    path: Path, written: Iterable[WrittenFile], *, compression: str, info: Mapping[str, Any], overwrite: bool
-) -> str:
-    """Writes the manifest of the files made under the name ``path``; returns its name.
+def save_manifest(name: str, written: Sequence[WrittenFile], compression: str, info: Mapping[str, Any]) -> None:
+    """Writes the manifest of complete files, in the place of an older one.
+
+    Args:
+        name: The name under which the files were made.
+        written: The files.
+        compression: "", "GZIP" or "ZLIB".
+        info: What it says besides.
 
     Raises:
-        RecordError: It exists and ``overwrite`` is False, or cannot be written.
+        RecordError: It cannot be written.
     """
+    try:
+        schema = describe([file.path for file in written], records=_DESCRIBED).to_dict()
+    except RecordError:  # records that are no tf.train.Example
+        schema = {}
     files = [
         {
             "name": os.path.basename(file.path),
@@ -92,17 +102,17 @@ def write_manifest(
         "compression": compression,
         "records": sum(file.records for file in written),
         "files": files,
+        "features": schema.get("features", []),
+        "sequences": schema.get("sequences", []),
         **info,
     }
-    name = manifest_name(fspath(path))
-    target = AtomicFile(name, overwrite=overwrite)
+    target = AtomicFile(manifest_name(name), overwrite=True)
     try:
         target.file.write(json.dumps(content, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
         target.commit()
     except BaseException:
         target.discard()
         raise
-    return name
 
 
 def load_manifest(path: Path) -> Manifest:

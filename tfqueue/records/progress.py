@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ def bar(description: str, total: int | None, *, progress: bool | None) -> Iterat
         progress: True or False to show it or not; None shows it if standard error is a terminal.
 
     Yields:
-        A function to call with the number of steps just done; cheap enough to call for each record.
+        A function to call with the number of steps just done; cheap enough to call for each record, from any thread.
     """
     shown = sys.stderr.isatty() if progress is None else progress
     if not shown:
@@ -56,13 +57,16 @@ def bar(description: str, total: int | None, *, progress: bool | None) -> Iterat
         pending = 0
         shown_at = time.monotonic()
 
+        lock = threading.Lock()
+
         def advance(steps: int) -> None:
             nonlocal pending, shown_at
-            pending += steps
-            now = time.monotonic()
-            if now - shown_at >= _REFRESH_SECONDS:
-                display.advance(task, pending)
-                pending, shown_at = 0, now
+            with lock:
+                pending += steps
+                now = time.monotonic()
+                if now - shown_at >= _REFRESH_SECONDS:
+                    display.advance(task, pending)
+                    pending, shown_at = 0, now
 
         yield advance
         display.advance(task, pending)

@@ -1,14 +1,26 @@
-"""Reading records as dicts of numpy arrays, without TensorFlow."""
+"""Reading records as dicts of numpy arrays, in order or by number, without TensorFlow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import bisect
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, overload
 
-from tfqueue.errors import RecordError
+import numpy as np
+
+from tfqueue.errors import InvalidArgument, RecordError
 from tfqueue.records.decode import MalformedError, features, parse, plain
-from tfqueue.records.paths import Paths, expand
-from tfqueue.records.scan import frames
+from tfqueue.records.framing import FOOTER_SIZE, FRAME_SIZE, HEADER_SIZE, footer, header_length
+from tfqueue.records.index import FileIndex, file_index
+from tfqueue.records.paths import Paths, expand, index_name, open_to_read
+from tfqueue.records.scan import Source, damaged, frames
+from tfqueue.records.values import Array
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 def read(paths: Paths, *, compression: str | None = "auto", raw: bool = False) -> Iterator[dict[str, Any]]:
@@ -17,20 +29,18 @@ def read(paths: Paths, *, compression: str | None = "auto", raw: bool = False) -
     Args:
         paths: One path, a pattern, or a list.
         compression: "auto" decides for each file by its first bytes; else "GZIP", "ZLIB" or "".
-        raw: Whether ``<name>/shape``, ``<name>/dtype`` and ``<name>/row_lengths`` are given as they are
-            stored, instead of being used to restore the array ``<name>``.
+        raw: Whether ``<name>/shape``, ``<name>/dtype`` and ``<name>/row_lengths`` are given as they are stored,
+            instead of being used to restore the array ``<name>``.
 
     Returns:
-        An iterator of dicts, feature name -> array. A float_list is float32 of shape [n], an int64_list int64
-        of shape [n], a bytes_list an object array of bytes of shape [n]; also if n is 1, because the file
-        does not tell a scalar from a list of one. Arrays and numpy scalars written with layout "bytes" come
-        back with their dtype and shape. Ragged lists and the steps of a SequenceExample are object arrays of
-        arrays.
+        An iterator of dicts, feature name -> array. A float_list is float32 of shape [n], an int64_list int64 of
+        shape [n], a bytes_list an object array of bytes of shape [n]; also if n is 1, because the file does not tell
+        a scalar from a list of one. Arrays and numpy scalars written with layout "bytes" come back with their dtype
+        and shape. Ragged lists and the steps of a SequenceExample are object arrays of arrays.
 
     Raises:
         RecordError: A file does not exist, or a record is no tf.train.Example.
-        DamagedRecord: The first damage of a file, with file, record and offset. All records before it were
-            given.
+        DamagedRecord: The first damage of a file, with file, record and offset. All records before it were given.
     """
     names = expand(paths)
     return _read(names, compression, raw)
@@ -68,3 +78,225 @@ def decode(
             record=record,
             offset=offset,
         ) from error
+
+
+class RecordReader:
+    """The records of files as a sequence: ``len(reader)``, ``reader[7]``, ``reader[-1]``, ``reader[3:9]``, iteration.
+
+    The first use of a number makes an index of each file, in one pass over the headers, and keeps it beside the file
+    as a hidden ``.<name>.tfqindex`` (see ``index``); later readers load it. A compressed file is decompressed once
+    into an unnamed temporary file for this.
+
+    A reader may be used from several threads, and can be pickled. It holds open files; ``close`` it or use it in a
+    ``with`` statement, or leave that to the garbage collector.
+
+    Args:
+        paths: One path, a pattern, or a list.
+        compression: As for ``read``.
+        raw: As for ``read``.
+        keep_index: Whether a new index is kept beside its file. If the folder cannot be written it is kept in memory
+            only.
+
+    Attributes:
+        paths: The files, in order.
+
+    Raises:
+        RecordError: A file does not exist.
+    """
+
+    def __init__(
+        self, paths: Paths, *, compression: str | None = "auto", raw: bool = False, keep_index: bool = True
+    ) -> None:
+        self.paths = expand(paths)
+        self._compression = compression
+        self._raw = raw
+        self._keep = keep_index
+        self._reset()
+
+    def _reset(self) -> None:
+        self._stack = ExitStack()
+        self._files: dict[int, int] = {}
+        self._known: tuple[list[FileIndex], list[int]] | None = None
+
+    def _indexes(self) -> tuple[list[FileIndex], list[int]]:
+        """Returns the index of each file, and the number of the first record behind each."""
+        if self._known is None:
+            indexes = [file_index(name, compression=self._compression, keep=self._keep) for name in self.paths]
+            ends = np.cumsum([len(index) for index in indexes]).tolist()
+            self._known = (indexes, ends)
+        return self._known
+
+    def __len__(self) -> int:
+        return int(self._indexes()[1][-1])
+
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, key: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        """Returns a record as a dict of arrays (see ``read``), or the list of them for a slice.
+
+        Raises:
+            IndexError: There is no such record.
+            DamagedRecord: The record is damaged, or the file has changed since the index was made.
+            RecordError: It is no tf.train.Example.
+        """
+        if isinstance(key, slice):
+            return [self[number] for number in range(*key.indices(len(self)))]
+        name, record, offset, payload = self._get(key)
+        return decode(payload, raw=self._raw, file=name, record=record, offset=offset)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return _read(self.paths, self._compression, self._raw)
+
+    def payload(self, number: int) -> bytes:
+        """Returns a record as it is stored, serialized; raises as ``reader[number]`` does."""
+        return self._get(number)[3]
+
+    def locate(self, number: int) -> tuple[str, int, int]:
+        """Returns where a record is: the file, its number in this file, the byte offset of its frame.
+
+        Raises:
+            IndexError: There is no such record.
+        """
+        position, record = self._place(number)
+        return self.paths[position], record, int(self._indexes()[0][position].offsets[record])
+
+    def _place(self, number: int) -> tuple[int, int]:
+        ends = self._indexes()[1]
+        total = ends[-1]
+        wanted = number.__index__()
+        if wanted < 0:
+            wanted += total
+        if not 0 <= wanted < total:
+            raise IndexError(f"record {number} of {total} records")
+        position = bisect.bisect_right(ends, wanted)
+        return position, wanted - (ends[position - 1] if position else 0)
+
+    def _get(self, number: int) -> tuple[str, int, int, bytes]:
+        position, record = self._place(number)
+        index = self._indexes()[0][position]
+        name = self.paths[position]
+        offset = int(index.offsets[record])
+        end = int(index.offsets[record + 1]) if record + 1 < len(index) else index.size
+        descriptor = self._files.get(position)
+        if descriptor is None:
+            descriptor = self._open(position, index)
+        frame = os.pread(descriptor, end - offset, offset)
+        payload = frame[HEADER_SIZE:-FOOTER_SIZE]
+        if header_length(frame[:HEADER_SIZE]) != end - offset - FRAME_SIZE or len(frame) != end - offset:
+            words = f"no record of {end - offset - FRAME_SIZE} bytes begins here; the file is damaged, or has changed "
+            raise damaged(name, record, offset, f"{words}since the index {index_name(name)!r} was made")
+        if footer(payload) != frame[-FOOTER_SIZE:]:
+            raise damaged(name, record, offset, "the payload does not match its checksum")
+        return name, record, offset, payload
+
+    def _open(self, position: int, index: FileIndex) -> int:
+        if not index.compression:
+            file = self._stack.enter_context(open_to_read(self.paths[position]))
+        else:
+            file = self._stack.enter_context(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 (the stack closes it)
+            with open_to_read(self.paths[position]) as packed:
+                source = Source(packed, index.compression)
+                while part := source.inflate(1 << 20):
+                    file.write(part)
+        descriptor = file.fileno()
+        self._files[position] = descriptor
+        return descriptor
+
+    def table(self, names: Sequence[str] | None = None) -> dict[str, Array]:
+        """Returns all records as one array a feature, of shape [records, ...].
+
+        Features of equal shape and dtype in all records are stacked, lists of one value without their axis. All others
+        become an object array with one array a record, None where the feature is missing.
+
+        Args:
+            names: The features wanted; None takes all of them.
+
+        Raises:
+            InvalidArgument: No record has one of ``names``.
+            RecordError: See ``read``.
+        """
+        columns: dict[str, list[Any]] = {} if names is None else {name: [] for name in names}
+        count = 0
+        for row in self:
+            for name in row if names is None else names:
+                if name in row:
+                    column = columns.setdefault(name, [])
+                    column.extend([None] * (count - len(column)))
+                    column.append(row[name])
+            count += 1
+        for name, column in columns.items():
+            if not column and count:
+                raise InvalidArgument(f"no record of {self.paths[0]!r} has the feature {name!r}")
+            column.extend([None] * (count - len(column)))
+        return {name: _stacked(column) for name, column in columns.items()}
+
+    def dataset(self) -> tf.data.Dataset:
+        """Returns a tf.data.Dataset of the records in order, parsed: a dict of tensors an element.
+
+        The spec is derived from all records (see ``describe``). Arrays written with layout "bytes" come back with
+        their dtype and shape; features that are missing from some records, or vary in length, are sparse or ragged.
+        TensorFlow stops without an error where a file ends inside a header; here that raises, as the dataset knows
+        how many records there must be.
+
+        Raises:
+            DamagedRecord: A file is damaged.
+            RecordError: The records have no common spec.
+        """
+        from tfqueue.records.dataset import make_dataset
+
+        indexes, _ = self._indexes()
+        return make_dataset(self.paths, [index.compression for index in indexes], len(self), raw=self._raw)
+
+    def close(self) -> None:
+        """Closes the files; they are opened again when they are needed."""
+        stack, self._stack, self._files = self._stack, ExitStack(), {}
+        stack.close()
+
+    def __enter__(self) -> RecordReader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_stack"):
+            self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        for name in ("_stack", "_files", "_known"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._reset()
+
+    def __repr__(self) -> str:
+        return f"RecordReader({self.paths!r})"
+
+
+def count(paths: Paths, *, compression: str | None = "auto") -> int:
+    """Returns how many records files hold, by their headers (or by their indexes, where those are there and fit).
+
+    Raises:
+        DamagedRecord: A header is damaged, or a file ends inside a record.
+        RecordError: A file does not exist or cannot be read.
+    """
+    return sum(len(file_index(name, compression=compression, keep=False)) for name in expand(paths))
+
+
+def _stacked(column: list[Any]) -> Array:
+    shapes = {None if value is None else (value.shape, value.dtype) for value in column}
+    if len(shapes) == 1 and None not in shapes:
+        stacked = np.stack(column)
+        is_list_of_one = stacked.shape[1:] == (1,)
+        return stacked[:, 0] if is_list_of_one else stacked
+    array = np.empty(len(column), object)
+    for position, value in enumerate(column):
+        array[position] = value
+    return array

@@ -291,6 +291,7 @@ def sequence(values: Sequence[Any], kinds: set[type], *, narrow: bool) -> tuple[
     raise RefusedError(f"a list of {listed}; expected numbers, or str and bytes, or lists of those")
 
 
+@lru_cache(maxsize=256)
 def dtype_from_name(name: str) -> np.dtype[Any] | None:
     """Returns the dtype stored under a ``/dtype`` feature, or None if this is no name that tfqueue writes."""
     try:

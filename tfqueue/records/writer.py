@@ -13,6 +13,7 @@ from tfqueue.errors import RecordError
 from tfqueue.records.compression import normalise
 from tfqueue.records.encode import ExampleEncoder, Layout
 from tfqueue.records.framefile import WrittenFile
+from tfqueue.records.manifest import find_manifest, save_manifest
 from tfqueue.records.paths import Path, existing_shards, fspath
 from tfqueue.records.progress import bar
 from tfqueue.records.shards import check_sharding, open_output
@@ -42,11 +43,15 @@ class RecordWriter:
         layout: How numpy arrays are stored; see ``ExampleEncoder``.
         narrow: Whether float64 and uint64 may be narrowed in lists; see ``ExampleEncoder``.
         progress: True or False to show a progress bar or not; None shows it on a terminal.
+        manifest: Whether a manifest is written beside the files (see ``manifest``); None writes it for shards only.
+        info: What the manifest says besides; something that JSON can hold.
+        first_record: The number of the first record in error messages.
 
     Attributes:
         path: The path given.
         records: How many records have been written.
         paths: The files, once they have appeared.
+        written: The same with their sizes and checksums.
 
     Raises:
         InvalidArgument: Arguments that contradict each other.
@@ -67,6 +72,9 @@ class RecordWriter:
         layout: Layout = "bytes",
         narrow: bool = False,
         progress: bool | None = False,
+        manifest: bool | None = None,
+        info: Mapping[str, Any] | None = None,
+        first_record: int = 0,
     ) -> None:
         self._open = False  # first of all, because __del__ looks at it
         check_sharding(shards=shards, records_per_shard=records_per_shard, bytes_per_shard=bytes_per_shard)
@@ -76,9 +84,12 @@ class RecordWriter:
         self.written: list[WrittenFile] = []
         self._expected = expected_records
         self._encoder = ExampleEncoder(layout=layout, narrow=narrow)
-        self._old: list[str] = []
-        if shards is not None or records_per_shard is not None or bytes_per_shard is not None:
-            self._old = list(existing_shards(self.path))
+        self._first = first_record
+        self._info = info or {}
+        self._compression = normalise(compression, name=self.path)
+        sharded = shards is not None or records_per_shard is not None or bytes_per_shard is not None
+        self._manifest = sharded if manifest is None else manifest
+        self._old = list(existing_shards(self.path)) if sharded else []
         if self._old and not overwrite:
             raise RecordError(
                 f"{len(self._old)} shards of {self.path!r} exist already, such as {self._old[0]!r}; pass "
@@ -91,7 +102,7 @@ class RecordWriter:
             records_per_shard=records_per_shard,
             bytes_per_shard=bytes_per_shard,
             expected_records=expected_records,
-            compression=normalise(compression, name=self.path),
+            compression=self._compression,
             overwrite=overwrite,
         )
         self._bar = bar(f"writing {os.path.basename(self.path)}", expected_records, progress=progress)
@@ -110,9 +121,9 @@ class RecordWriter:
                 After a value that cannot be stored the writer can go on with the next record.
         """
         if sequences is None:
-            payload = self._encoder.encode(features, record=self.records)
+            payload = self._encoder.encode(features, record=self._first + self.records)
         else:
-            payload = self._encoder.encode_sequence(features, sequences, record=self.records)
+            payload = self._encoder.encode_sequence(features, sequences, record=self._first + self.records)
         self.write_serialized(payload)
 
     def write_serialized(self, payload: bytes) -> None:
@@ -124,7 +135,7 @@ class RecordWriter:
         if not self._open:
             raise RecordError(f"the writer of {self.path!r} is closed", file=self.path)
         if type(payload) is not bytes:
-            payload = _as_bytes(payload, self.records)
+            payload = _as_bytes(payload, self._first + self.records)
         self._output.write(payload)
         self.records += 1
         self._advance(1)
@@ -160,6 +171,17 @@ class RecordWriter:
         for name in set(self._old) - set(self.paths):
             with suppress(FileNotFoundError):
                 os.unlink(name)
+        if self._manifest:
+            save_manifest(self.path, self.written, self._compression, self._info)
+        else:
+            self._remove_old_manifest()
+
+    def _remove_old_manifest(self) -> None:
+        """Removes a manifest that would call the new file changed."""
+        with suppress(RecordError, FileNotFoundError):
+            manifest = find_manifest(self.path)
+            if manifest is not None:
+                os.unlink(manifest.path)
 
     def discard(self) -> None:
         """Drops everything that was written; no file appears."""
