@@ -14,10 +14,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.textpath import text_to_path
+from numpy.typing import NDArray
 
 from tfqueue.errors import InvalidArgument
 from tfqueue.views.text import escaped, is_visible
@@ -283,6 +285,13 @@ def png(figure: Figure, description: str = "") -> bytes:
         metadata=metadata,
     )
     return buffer.getvalue()
+
+
+def pixels_of(figure: Figure) -> NDArray[np.uint8]:
+    """``figure`` as [height, width, 4] RGBA."""
+    canvas: Any = figure.canvas
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba(), dtype=np.uint8)
 
 
 def _rectangle(

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib import metadata
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
-
-import jinja2
-from markupsafe import Markup
 
 from tfqueue.equivalence.report import DIFFERENT, SAME, Difference, Report
 from tfqueue.errors import InvalidArgument
 from tfqueue.views import style
 from tfqueue.views.html.embed import Picture, common_range, data_uri, images_of, pictures_of
+from tfqueue.views.html.gallery import check_html_path, write_page
+from tfqueue.views.html.page import alt_text, render
 from tfqueue.views.html.words import value_words, visible
 
 if TYPE_CHECKING:
@@ -84,19 +80,8 @@ def write_report(
     Raises:
         InvalidArgument: ``path`` cannot be written, or an option does not fit.
     """
-    from tfqueue.equivalence.jsonform import write
-
-    target = os.fspath(path)
-    if not target.lower().endswith((".html", ".htm")):
-        raise InvalidArgument(f"path={target!r}: expected a name that ends in .html")
-    folder = os.path.dirname(target) or "."
-    if not os.path.isdir(folder):
-        raise InvalidArgument(f"path={target!r}: the folder {folder!r} does not exist; create it first")
-    page = render_report(report, figures=figures, shown=shown, notes=notes)
-    try:
-        write(target, page)
-    except OSError as error:
-        raise InvalidArgument(f"path={target!r} cannot be written: {error.strerror or error}") from error
+    target = check_html_path(path)
+    write_page(target, render_report(report, figures=figures, shown=shown, notes=notes))
 
 
 def render_report(
@@ -115,7 +100,6 @@ def render_report(
         raise InvalidArgument(f"report is a {type(report).__name__}; expected what tfqueue.compare returned")
     if shown < 0:
         raise InvalidArgument(f"shown={shown!r}: expected 0 or more")
-    sheet, script = _part("report.css"), _part("report.js")
     icon, verdict, sentence = _VERDICTS[report.verdict]
     checks = [
         {
@@ -128,10 +112,8 @@ def render_report(
         }
         for result in report.checks
     ]
-    return _template().render(
-        policy=_policy(sheet, script),
-        sheet=Markup(sheet),
-        script=Markup(script),
+    return render(
+        "report.html.j2",
         verdict=report.verdict,
         icon=icon,
         heading=verdict,
@@ -151,38 +133,10 @@ def render_report(
         records=_records(report.differences[:shown]),
         left_out=len(report.differences) - min(shown, len(report.differences)),
         figures=[
-            {"heading": heading, "uri": data_uri("png", style.png(figure)), "alt": _alt(figure)}
+            {"heading": heading, "uri": data_uri("png", style.png(figure)), "alt": alt_text(figure)}
             for heading, figure in (figures or {}).items()
         ],
         run=_run(report, notes),
-    )
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_part),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html.j2")
-
-
-def _part(name: str) -> str:
-    return files("tfqueue.views.html").joinpath(name).read_text(encoding="utf-8")
-
-
-def _policy(sheet: str, script: str) -> str:
-    """A content security policy that lets the page's own style and script run, and nothing else, from nowhere."""
-
-    def digest(text: str) -> str:
-        return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-
-    return (
-        "default-src 'none'; img-src data:; "
-        f"style-src 'sha256-{digest(sheet)}'; script-src 'sha256-{digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
     )
 
 
@@ -277,11 +231,6 @@ def _rows(difference: Difference) -> list[_Row]:
             )
         )
     return sorted(rows, key=lambda row: not row.differs)
-
-
-def _alt(figure: Figure) -> str:
-    texts = [text.get_text() for text in figure.texts if text.get_text()]
-    return visible(". ".join([str(figure.get_label()), *texts[1:6]]), 600)
 
 
 def _run(report: Report, notes: Mapping[str, str] | None) -> list[tuple[str, str]]:
