@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -147,3 +147,63 @@ def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
             return
         yield marker, position + 4, end
         position = end
+
+
+KERNELS: Final = {"nearest": 0, "linear": 1, "cubic": 2, "area": 3, "lanczos4": 4}
+"""OpenCV's InterpolationFlags by name."""
+
+
+def decode_colour(data: bytes, colour: str, *, name: str) -> npt.NDArray[np.uint8]:
+    """Returns the pixels, [height, width, 3] or for "GRAY" [height, width, 1], without turning them upright.
+
+    Raises:
+        InvalidImage: See ``decode``.
+    """
+    import cv2
+
+    flag = cv2.IMREAD_GRAYSCALE if colour == "GRAY" else cv2.IMREAD_COLOR
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag | cv2.IMREAD_IGNORE_ORIENTATION)
+    if pixels is None:
+        raise InvalidImage(f"{name!r} cannot be decoded in {'grey' if colour == 'GRAY' else 'colour'}")
+    if colour == "GRAY":
+        return np.asarray(pixels, np.uint8)[:, :, np.newaxis]
+    return np.asarray(pixels if colour == "BGR" else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
+
+
+def resized(pixels: npt.NDArray[np.uint8], size: tuple[int, int], kernel: str) -> npt.NDArray[np.uint8]:
+    """Returns pixels of shape [height, width, channels], stretched to ``size`` (height, width)."""
+    import cv2
+
+    if pixels.shape[:2] == size:
+        return pixels
+    out = cv2.resize(np.ascontiguousarray(pixels), (size[1], size[0]), interpolation=KERNELS[kernel])
+    return np.asarray(out, np.uint8).reshape(*size, pixels.shape[2])
+
+
+def turned(pixels: npt.NDArray[Any], orientation: int) -> npt.NDArray[Any]:
+    """Returns pixels [height, width, ...] turned upright, as an EXIF orientation of 1 to 8 says.
+
+    Orientation n says where row 0 and column 0 of the stored pixels belong: 2 top right, 3 bottom right, 4 bottom left,
+    and 5 to 8 the same with rows and columns exchanged (EXIF 2.3, tag 0x0112).
+    """
+    if orientation >= 5:
+        pixels = pixels.swapaxes(0, 1)
+    if orientation in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return np.ascontiguousarray(pixels)
+
+
+def encode_jpeg(pixels: npt.NDArray[Any], *, name: str) -> bytes:
+    """Returns pixels as OpenCV has them (BGR) as a JPEG of quality 95.
+
+    Raises:
+        InvalidImage: They are no 8-bit grey or colour pixels.
+    """
+    import cv2
+
+    done, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, 95])
+    if not done:
+        raise InvalidImage(f"{name!r} cannot be encoded again as JPEG")
+    return bytes(data)

@@ -122,8 +122,9 @@ def _sizes(records: int, options: WriteOptions) -> list[int] | None:
         shards=options.shards,
         records_per_shard=options.records_per_shard,
         bytes_per_shard=options.bytes_per_shard,
-        workers=None if options.workers == 1 else options.workers,
     )
+    if isinstance(options.workers, bool) or not isinstance(options.workers, int) or options.workers < 1:
+        raise InvalidArgument(f"workers is {options.workers!r}; expected a positive int")
     if options.overwrite and options.resume:
         raise InvalidArgument("overwrite and resume are given together; expected at most one of them")
     if options.bytes_per_shard is not None:
