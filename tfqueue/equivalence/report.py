@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SCHEMA_VERSION = 1
 
@@ -220,3 +223,45 @@ class Report:
         if path is not None:
             write(path, text)
         return text
+
+    def to_html(
+        self,
+        path: str | PathLike[str],
+        *,
+        figures: Mapping[str, Figure] | None = None,
+        shown: int = 50,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the report as one HTML file that needs nothing else.
+
+        Args:
+            path: The file, ending in .html; it appears whole or not at all.
+            figures: More pictures by their heading, such as those of `tfqueue.views.plot_mixing`.
+            shown: Show at most so many differing records with their values.
+            notes: More lines for the section "How it was run", such as the command.
+
+        Raises:
+            InvalidArgument: ``path`` cannot be written, or an option does not fit.
+        """
+        from tfqueue.views.html import write_report
+
+        write_report(self, path, figures=figures, shown=shown, notes=notes)
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Figure:
+        """The report as a matplotlib Figure: verdict, checks, and the images of the first differing records.
+
+        Args:
+            path: PNG file to write as well; its folder must exist.
+
+        Raises:
+            InvalidArgument: ``path`` cannot be written.
+        """
+        from tfqueue.views import plot_report
+
+        return plot_report(self, path)
+
+    def _repr_html_(self) -> str:
+        """The page of `to_html` in a frame of its own, for notebooks: its styles and keys stay inside."""
+        from tfqueue.views.html import frame
+
+        return frame(self)

@@ -233,3 +233,14 @@ def test_works_with_scripts_off(browser_without_scripts, pages):
     assert not browser.find_element(By.CSS_SELECTOR, ".controls").is_displayed()
     assert len(shown(browser)) == 22
     assert len(visible_pictures(browser)) == 66
+
+
+def test_the_frame_of_a_notebook_works(browser, tmp_path):
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{reports.different()._repr_html_()}", encoding="utf-8")
+    browser.get(path.as_uri())
+    browser.switch_to.frame(0)
+    assert browser.find_element(By.CSS_SELECTOR, ".controls").is_displayed()
+    browser.find_element(By.CSS_SELECTOR, "input[value=candidate]").click()
+    assert set(visible_pictures(browser)) == {"candidate"}
+    browser.switch_to.default_content()

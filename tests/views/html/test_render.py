@@ -182,3 +182,21 @@ def test_writes_whole_or_not_at_all(tmp_path):
 def test_what_is_no_report():
     with pytest.raises(errors.InvalidArgument, match="report is a dict; expected what"):
         render_report({})
+
+
+def test_a_report_writes_draws_and_shows_itself(tmp_path):
+    report = reports.different()
+    report.to_html(tmp_path / "r.html", shown=3)
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").count("<article") == 3
+    assert pictures.words(report.plot(tmp_path / "r.png"))[0] == "Different in records, values"
+    assert (tmp_path / "r.png").exists()
+
+
+def test_in_a_notebook_the_page_is_a_frame_of_its_own():
+    shown = Elements(reports.hostile()._repr_html_()).found
+    assert [tag for tag, _ in shown] == ["iframe"]
+    attributes = shown[0][1]
+    assert attributes["sandbox"] == "allow-scripts"
+    page = attributes["srcdoc"]
+    assert page is not None
+    assert len(Elements(page).named("article")) == len(reports.HOSTILE)

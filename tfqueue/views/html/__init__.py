@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tfqueue.views.html.render import render_report, write_report
+    from tfqueue.views.html.render import frame, render_report, write_report
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["frame", "render_report", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,8 @@ from datetime import datetime, timezone
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from tfqueue.equivalence.report import DIFFERENT, SAME, Difference, Report
 from tfqueue.errors import InvalidArgument
 from tfqueue.views import style
@@ -137,6 +139,20 @@ def render_report(
             for heading, figure in (figures or {}).items()
         ],
         run=_run(report, notes),
+    )
+
+
+def frame(report: Report, *, height: int = 640) -> str:
+    """The page as a frame that a notebook can hold; the frame may run the page's own script and nothing else.
+
+    Args:
+        report: What `tfqueue.compare` returned.
+        height: Height of the frame in pixels.
+    """
+    page = Markup.escape(render_report(report, shown=20))
+    return (
+        f'<iframe sandbox="allow-scripts" title="Comparison: {report.verdict}" width="100%" height="{int(height)}" '
+        f'srcdoc="{page}"></iframe>'
     )
 
 
