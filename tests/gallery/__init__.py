@@ -51,6 +51,8 @@ _FAMILIES = (
     "several",
     "slim",
     "variants",
+    "sparse",
+    "control_flow",
 )
 for _family in _FAMILIES:
     import_module(f"{__name__}.{_family}")  # Importing a family registers its programs.

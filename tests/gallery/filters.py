@@ -15,7 +15,8 @@ from .tfrecords import PARSING, READING, parse_raw, raw_data, raw_twin
 COUNT = 26
 
 
-def _keep(label):
+def keep(label):
+    """Two of three, for numbers and tensors."""
     return label % 3 < 2
 
 
@@ -27,18 +28,18 @@ def _kept_program(folder: Path, epochs: int | None, fault: Fault, batch, **optio
     def build_fn():
         queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
         image, label = parse_raw(tf.TFRecordReader().read(queue)[1])
-        return batch(image, label, _keep(label))
+        return batch(image, label, keep(label))
 
     return Program(
         build_fn=build_fn,
-        records=tuple(record for record in records if _keep(record[1])),
+        records=tuple(record for record in records if keep(record[1])),
         epochs=epochs,
         batch_size=4,
         in_flight=2 * COUNT,
         files=files,
         sources=COUNT,
         hand_written_twin=lambda: (
-            raw_twin(paths(files), epochs).filter(lambda _, label: _keep(label)).batch(4, drop_remainder=True)
+            raw_twin(paths(files), epochs).filter(lambda _, label: keep(label)).batch(4, drop_remainder=True)
         ),
         **options,
     )
@@ -124,15 +125,15 @@ def keep_vector(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT
     def build_fn():
         queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
         ids, rgb = parse_vectors(tf.TFRecordReader().read_up_to(queue, 5)[1])
-        return tf.train.maybe_batch([ids, rgb], keep_input=_keep(ids), batch_size=3, enqueue_many=True)
+        return tf.train.maybe_batch([ids, rgb], keep_input=keep(ids), batch_size=3, enqueue_many=True)
 
     def twin():
         dataset = tf2.data.TFRecordDataset(paths(files)).repeat(epochs).batch(5).map(parse_vectors).unbatch()
-        return dataset.filter(lambda number, _: _keep(number)).batch(3, drop_remainder=True)
+        return dataset.filter(lambda number, _: keep(number)).batch(3, drop_remainder=True)
 
     return Program(
         build_fn=build_fn,
-        records=tuple(record for record in records if _keep(record[0])),
+        records=tuple(record for record in records if keep(record[0])),
         epochs=epochs,
         batch_size=3,
         files=files,

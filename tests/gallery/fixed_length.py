@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
 from .data import crop_free, paths, pixels, write_fixed
-from .registry import CUT_FILE, MISSING_FILE, NO_FAULT, Fault, Program, entry
+from .registry import CUT_FILE, MISSING_FILE, NO_FAULT, DataFile, Fault, Program, entry
 
 COUNT = 20
 HEIGHT, WIDTH, DEPTH = 6, 6, 3
@@ -201,5 +202,66 @@ def cifar_handmade_queue(folder: Path, *, epochs: int | None = 1, fault: Fault =
         in_flight=COUNT + 24,
         files=files,
         threads=3,
+        hand_written_twin=twin,
+    )
+
+
+@entry(
+    "T2-hop-bytes",
+    topology="T2",
+    variants=("overlapping records",),
+    ordered=True,
+    why_not="tf.data has no fixed-length records that overlap (hop_bytes)",
+    stages=(MISSING_FILE,),
+)
+def hop_bytes(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    """Windows of eight bytes, four bytes apart, as for a signal."""
+    files = write_fixed(folder, [bytes(range(4 * i, 4 * i + 4)) for i in range(24)], files=2, fault=fault)
+
+    def build_fn():
+        reader = tf.FixedLengthRecordReader(record_bytes=8, hop_bytes=4)
+        _, value = reader.read(tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False))
+        return tf.train.batch([value], batch_size=4)
+
+    windows = [bytes(range(4 * (start + i), 4 * (start + i) + 8)) for start in (0, 12) for i in range(11)]
+    return Program(
+        build_fn=build_fn,
+        records=tuple(windows),
+        epochs=epochs,
+        batch_size=4,
+        files=tuple(DataFile(file.path, 11) for file in files),
+    )
+
+
+@entry("T2-zlib", topology="T2", ordered=True, stages=(MISSING_FILE,))
+def fixed_zlib(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    contents = [bytes([i, 255 - i, 7]) for i in range(COUNT)]
+    files = write_fixed(folder, contents, fault=fault)
+    for file in files:
+        path = Path(file.path)
+        if path.exists():
+            path.write_bytes(zlib.compress(path.read_bytes()))
+
+    def decode(value):
+        row = tf.decode_raw(value, tf.uint8)
+        row.set_shape([3])
+        return row
+
+    def build_fn():
+        reader = tf.FixedLengthRecordReader(record_bytes=3, encoding="ZLIB")
+        _, value = reader.read(tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False))
+        return tf.train.batch([decode(value)], batch_size=6, allow_smaller_final_batch=True)
+
+    def twin():
+        dataset = tf2.data.FixedLengthRecordDataset(paths(files), 3, compression_type="ZLIB")
+        return dataset.repeat(epochs).map(decode).batch(6)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple(np.frombuffer(content, np.uint8) for content in contents),
+        epochs=epochs,
+        batch_size=6,
+        keep_remainder=True,
+        files=files,
         hand_written_twin=twin,
     )

@@ -342,3 +342,26 @@ def same_seed_shuffles(folder: Path, *, epochs: int | None = 1, fault: Fault = N
         in_flight=2 * COUNT + 40,
         hand_written_twin=twin,
     )
+
+
+@entry("T5-limit-epochs", topology=("T5", "T17"), variants=("enqueue_many",), ordered=True)
+def limit_epochs(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
+    """limit_epochs by hand: the whole array passes three times, then the data ends."""
+    rows = np.arange(10, dtype=np.float32).reshape(5, 2)
+
+    def build_fn():
+        limited = tf.train.limit_epochs(tf.constant(rows), num_epochs=3)
+        return tf.train.batch([limited, tf.range(5)], batch_size=4, enqueue_many=True, allow_smaller_final_batch=True)
+
+    def twin():
+        dataset = tf2.data.Dataset.from_tensor_slices((rows, np.arange(5, dtype=np.int32)))
+        return dataset.repeat(3).batch(4)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple((row, np.int32(i)) for i, row in enumerate(rows)),
+        epochs=3,
+        batch_size=4,
+        keep_remainder=True,
+        hand_written_twin=twin,
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-from .data import broken, crop_free, example, paths, pixels, raw_bytes, write_tfrecords
+from .data import broken, crop_free, example, paths, pixels, raw_bytes, sequence_example, write_tfrecords
 from .registry import NO_FAULT, Fault, Program, entry
 from .tfrecords import (
     COUNT,
@@ -336,93 +336,6 @@ def state_between_steps(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
     )
 
 
-def _sparse_data(fault: Fault) -> tuple[list[bytes], list[dict]]:
-    rows = [{"id": i, "tags": np.arange(i % 4) + 10 * i, "weight": i / 8} for i in range(COUNT)]
-    return [example(**broken(fault, i, row, key="id")) for i, row in enumerate(rows)], rows
-
-
-def parse_sparse(value: tf.Tensor) -> dict[str, tf.Tensor]:
-    spec = {
-        "id": tf.FixedLenFeature([], tf.int64),
-        "tags": tf.VarLenFeature(tf.int64),
-        "weight": tf.FixedLenFeature([], tf.float32),
-    }
-    return tf.parse_single_example(value, spec)
-
-
-def _sparse_record(row: dict) -> dict:
-    n = len(row["tags"])
-    tags = {
-        "indices": np.arange(n, dtype=np.int64).reshape(n, 1),
-        "values": row["tags"],
-    }
-    return {"id": np.int64(row["id"]), "tags": tags, "weight": np.float32(row["weight"])}
-
-
-@entry(
-    "T1-sparse-batch",
-    topology="T1",
-    variants=("a SparseTensor carried through a queue (batch of SparseTensors)", "dictionary"),
-    ordered=True,
-    stages=(*READING, *PARSING),
-)
-def sparse_batch(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
-    serialized, rows = _sparse_data(fault)
-    files = write_tfrecords(folder, serialized, fault=fault)
-
-    def build_fn():
-        return tf.train.batch(parse_sparse(read(files, epochs)), batch_size=4)
-
-    return Program(
-        build_fn=build_fn,
-        records=tuple(_sparse_record(row) for row in rows),
-        epochs=epochs,
-        batch_size=4,
-        files=files,
-        hand_written_twin=lambda: (
-            tf2.data.TFRecordDataset(paths(files)).repeat(epochs).map(parse_sparse).batch(4, drop_remainder=True)
-        ),
-    )
-
-
-@entry(
-    "T1-sparse-serialized",
-    topology=("T1", "T10"),
-    variants=("a SparseTensor carried through a queue (serialize_sparse, deserialize_many_sparse)",),
-    order_note="two branches of a batch_join",
-    stages=(*READING, *PARSING),
-    style="street: the label of a picture, sparse, goes serialized through batch_join",
-)
-def sparse_serialized(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
-    serialized, rows = _sparse_data(fault)
-    files = write_tfrecords(folder, serialized, fault=fault)
-
-    def build_fn():
-        queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
-        branches = []
-        for _ in range(2):
-            features = parse_sparse(tf.TFRecordReader().read(queue)[1])
-            branches.append([features["id"], tf.serialize_sparse(features["tags"])])
-        ids, tags = tf.train.batch_join(branches, batch_size=4, allow_smaller_final_batch=True)
-        return {"id": ids, "tags": tf.deserialize_many_sparse(tags, tf.int64)}
-
-    def twin():
-        dataset = tf2.data.TFRecordDataset(paths(files)).repeat(epochs).map(parse_sparse)
-        return dataset.map(lambda f: {"id": f["id"], "tags": f["tags"]}).batch(4)
-
-    return Program(
-        build_fn=build_fn,
-        records=tuple({k: v for k, v in _sparse_record(row).items() if k != "weight"} for row in rows),
-        epochs=epochs,
-        batch_size=4,
-        keep_remainder=True,
-        in_flight=3 * COUNT,
-        files=files,
-        threads=2,
-        hand_written_twin=twin,
-    )
-
-
 Frames = namedtuple("Frames", ["images", "state"])
 
 
@@ -490,4 +403,35 @@ def fewer_records_than_a_batch(folder: Path, *, fault: Fault = NO_FAULT) -> Prog
         batch_size=4,
         files=files,
         hand_written_twin=lambda: raw_twin(paths(files), 1).batch(4, drop_remainder=True),
+    )
+
+
+@entry("T1-sequence-fixed", topology="T1", ordered=True, stages=READING)
+def sequence_fixed(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
+    """SequenceExamples that all have the same number of frames, which the graph is told."""
+    rows = [np.arange(6, dtype=np.float32).reshape(3, 2) + i for i in range(COUNT)]
+    serialized = [sequence_example({"id": i}, {"frames": list(row)}) for i, row in enumerate(rows)]
+    files = write_tfrecords(folder, serialized, fault=fault)
+
+    def parse(value):
+        context, sequence = tf.parse_single_sequence_example(
+            value,
+            context_features={"id": tf.FixedLenFeature([], tf.int64)},
+            sequence_features={"frames": tf.FixedLenSequenceFeature([2], tf.float32)},
+        )
+        frames = sequence["frames"]
+        frames.set_shape([3, 2])
+        return frames, context["id"]
+
+    def build_fn():
+        return tf.train.batch(list(parse(read(files, epochs))), batch_size=4, allow_smaller_final_batch=True)
+
+    return Program(
+        build_fn=build_fn,
+        records=tuple((row, np.int64(i)) for i, row in enumerate(rows)),
+        epochs=epochs,
+        batch_size=4,
+        keep_remainder=True,
+        files=files,
+        hand_written_twin=lambda: tf2.data.TFRecordDataset(paths(files)).repeat(epochs).map(parse).batch(4),
     )
