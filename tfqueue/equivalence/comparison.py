@@ -113,12 +113,12 @@ def judge(evidence: Evidence) -> Report:
     """Run the checks over what was seen, and put the report together."""
     differences = samples_of(evidence)
     results = run_checks(evidence)
-    different = any(result.counts and result.status == DIFFERENT for result in results)
+    verdict = _verdict(results)
     return Report(
-        verdict=_verdict(results),
+        verdict=verdict,
         checks=results,
         differences=differences,
-        causes=find_causes(evidence) if different else (),
+        causes=() if verdict == EQUIVALENT else find_causes(evidence),
         reference=evidence.reference.report(),
         candidate=evidence.candidate.report(),
         options=evidence.options.described(),

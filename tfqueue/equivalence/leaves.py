@@ -203,17 +203,25 @@ def flatten(batch: Any) -> tuple[tuple[str, Leaf], ...]:
 
 
 def _walk(value: Any, name: str, features: list[tuple[str, Leaf]]) -> None:
-    if isinstance(value, Mapping):
-        children = [(str(key), child) for key, child in value.items()]
-    elif _is_named_tuple(value) and not _is_sparse(value):
-        children = list(zip(value._fields, value, strict=True))
-    elif isinstance(value, tuple) or (isinstance(value, list) and not _is_row(value)):
-        children = [(f"[{i}]", child) for i, child in enumerate(value)]
-    else:
+    children = _children(value)
+    if children is None:
         features.append((name or _SINGLE, as_leaf(value, name or _SINGLE)))
         return
     for key, child in children:
         _walk(child, f"{name}.{key}" if name else key, features)
+
+
+def _children(value: Any) -> list[tuple[str, Any]] | None:
+    """The named parts of a structure; None for what is a value."""
+    if isinstance(value, Mapping):
+        return [(str(key), child) for key, child in value.items()]
+    if _is_sparse(value):
+        return None
+    if _is_named_tuple(value):
+        return list(zip(value._fields, value, strict=True))
+    if isinstance(value, tuple) or (isinstance(value, list) and not _is_row(value)):
+        return [(f"[{i}]", child) for i, child in enumerate(value)]
+    return None
 
 
 def _is_row(value: list[Any]) -> bool:
@@ -231,17 +239,16 @@ def _is_sparse(value: Any) -> bool:
 
 def skeleton(batch: Any) -> str:
     """The structure in words, ``{image: tensor, label: tensor}``, without dtypes and shapes."""
+    children = _children(batch)
+    if children is None:
+        return "sparse" if _is_sparse(batch) else "ragged" if hasattr(batch, "nested_row_splits") else "tensor"
+    parts = [(key, skeleton(child)) for key, child in children]
     if isinstance(batch, Mapping):
-        return "{" + ", ".join(f"{key}: {skeleton(child)}" for key, child in batch.items()) + "}"
-    if _is_named_tuple(batch) and not _is_sparse(batch):
-        inner = ", ".join(f"{k}={skeleton(v)}" for k, v in zip(batch._fields, batch, strict=True))
-        return f"{type(batch).__name__}({inner})"
-    if isinstance(batch, tuple) or (isinstance(batch, list) and not _is_row(batch)):
-        inner = ", ".join(skeleton(child) for child in batch)
-        return f"({inner},)" if len(batch) == 1 else f"({inner})"
-    if _is_sparse(batch):
-        return "sparse"
-    return "ragged" if hasattr(batch, "nested_row_splits") else "tensor"
+        return "{" + ", ".join(f"{key}: {words}" for key, words in parts) + "}"
+    if _is_named_tuple(batch):
+        return f"{type(batch).__name__}({', '.join(f'{key}={words}' for key, words in parts)})"
+    inner = ", ".join(words for _, words in parts)
+    return f"({inner},)" if len(parts) == 1 else f"({inner})"
 
 
 def as_leaf(value: Any, name: str) -> Leaf:

@@ -18,6 +18,9 @@ class Ordering:
         capacity: Capacity of the last shuffling queue, or None.
         min_after_dequeue: Its min_after_dequeue, or the size of a Dataset's shuffle buffer, or None.
         shuffled: True if it is known to shuffle.
+        passes_shuffled: True if a producer shuffles whole passes (of files or records), or several threads
+            read.
+        random_ops: True if the graph makes random numbers apart from shuffling.
     """
 
     defined: bool | None = None
@@ -25,6 +28,8 @@ class Ordering:
     capacity: int | None = None
     min_after_dequeue: int | None = None
     shuffled: bool = False
+    passes_shuffled: bool = False
+    random_ops: bool = False
 
 
 def of_graph(graph: Any) -> Ordering:
@@ -34,27 +39,46 @@ def of_graph(graph: Any) -> Ordering:
         graph: A tf.Graph with its QueueRunners in the collections.
     """
     tf = sys.modules["tensorflow"]
-    queues, other = [], None
+    queues, producer, random = [], None, False
     for op in graph.get_operations():
         if op.type.startswith("RandomShuffleQueue"):
             queues.append(op)
         elif op.type == "RandomShuffle":
-            other = op
-    if queues:
-        op = queues[-1]
-        capacity, least = op.get_attr("capacity"), op.get_attr("min_after_dequeue")
-        words = f"shuffled by {op.name} (capacity {capacity}, min_after_dequeue {least})"
-        return Ordering(False, words, capacity, least, True)
-    if other is not None:
-        return Ordering(False, f"the producer shuffles ({other.name})", shuffled=True)
+            producer = op
+        elif op.type in _RANDOM:
+            random = True
     runners = graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS)
-    for runner in runners:
-        threads = len(runner.enqueue_ops)
-        if threads > 1:
-            return Ordering(False, f"{threads} threads fill {runner.name}")
+    threads = max((len(runner.enqueue_ops) for runner in runners), default=0)
+    many = producer is not None or threads > 1
+    if queues:
+        capacity = sum(op.get_attr("capacity") for op in queues)
+        least = queues[-1].get_attr("min_after_dequeue")
+        words = f"shuffled by {queues[-1].name} (capacity {queues[-1].get_attr('capacity')}, min_after_dequeue {least})"
+        return Ordering(False, words, capacity, least, True, many, random)
+    if producer is not None:
+        words = f"the producer shuffles ({producer.name})"
+        return Ordering(False, words, shuffled=True, passes_shuffled=True, random_ops=random)
+    if threads > 1:
+        busiest = max(runners, key=lambda runner: len(runner.enqueue_ops))
+        words = f"{threads} threads fill {busiest.name}"
+        return Ordering(False, words, passes_shuffled=True, random_ops=random)
     if not runners:
-        return Ordering(None, "the graph has no queue runner")
-    return Ordering(True, "no shuffling, one thread a queue")
+        return Ordering(None, "the graph has no queue runner", random_ops=random)
+    return Ordering(True, "no shuffling, one thread a queue", random_ops=random)
+
+
+_RANDOM = (
+    "RandomUniform",
+    "RandomUniformInt",
+    "RandomStandardNormal",
+    "TruncatedNormal",
+    "Multinomial",
+    "SampleDistortedBoundingBox",
+    "SampleDistortedBoundingBoxV2",
+    "StatelessRandomUniform",
+    "StatelessRandomUniformV2",
+    "RandomCrop",
+)
 
 
 def of_dataset(dataset: Any) -> Ordering:

@@ -16,15 +16,14 @@ from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence, Indices
 from tfqueue.equivalence.match import Match, match_records, split_rows
 from tfqueue.equivalence.observe import Chunk, Observation
+from tfqueue.equivalence.tail import explain_tail, unknown
 from tfqueue.equivalence.tolerant import pair_within
-from tfqueue.equivalence.variant import Blueprint, blueprint_of, run_edited, unshuffled
+from tfqueue.equivalence.variant import Blueprint, blueprint_of, reseeding, run_edited, unshuffled
 
 _LEFT = 64
 _RIGHT = 512
 _BYTES = 16 << 20
 _BYTES_OF_ALL = 256 << 20  # only for records in any order within a tolerance: they must be held to be paired
-_RUNS = 10
-_RERUN_RECORDS = 200_000
 
 
 @dataclass(slots=True)
@@ -39,7 +38,7 @@ class SecondLook:
         source: A run of the reference without shuffling and with one thread a queue, or None.
         blueprint: The graph of the reference, to be run with changes, or None.
         within: How many records are not equal but were all paired within the tolerances, wherever they stand.
-        remainder: Why the differing records are only what each side dropped at its end, or None.
+        remainder: Why the differing records are only those that are left at the end, or None.
     """
 
     matches: list[Match] = field(default_factory=list)
@@ -62,30 +61,53 @@ def look_again(evidence: Evidence) -> SecondLook:
     if loose and _pair_within(evidence, missing, extra) == len(missing):
         look.within = len(missing)
         return look
-    seeker = _Seeker(evidence.reference, missing, _LEFT)
+    ours, theirs = unknown(evidence)
+    seeker = _Seeker(evidence.reference, _first_of(ours, missing), _LEFT)
     look.reference_again = seeker.run(always=True)
-    finder = _Seeker(evidence.candidate, extra, _RIGHT)
+    finder = _Seeker(evidence.candidate, _first_of(theirs, extra), _RIGHT)
     if evidence.aligned.active:
         _pair_in_place(evidence, look, set(missing.tolist()), set(extra.tolist()))
-    if not look.matches:
-        finder.run()
-        look.matches = match_records(seeker.rows(), finder.rows(), _background(evidence.reference))
-    else:
+    if look.matches:
         finder.from_kept()
+    else:
+        finder.run()
+        if len(ours) and len(theirs):
+            look.matches = match_records(seeker.rows(), finder.rows(), _background(evidence.reference))
     paired_left = {m.reference.first for m in look.matches}
     paired_right = {m.candidate.first for m in look.matches}
     look.missing = [c for c in seeker.rows() if c.first not in paired_left]
     look.extra = [c for c in finder.rows() if c.first not in paired_right]
-    look.remainder = _remainder(evidence, look)
+    look.remainder = explain_tail(evidence, look.reference_again, bool(look.matches), _Reseeded(evidence, look))
     if look.remainder is None:
         _experiment(evidence, look)
     return look
 
 
+class _Reseeded:
+    """Runs the reference with other seeds of its shuffling, where its graph can be changed."""
+
+    def __init__(self, evidence: Evidence, look: SecondLook) -> None:
+        self.first = evidence.reference
+        self.look = look
+
+    def __call__(self, seed: int) -> Observation | None:
+        self.look.blueprint = self.look.blueprint or blueprint_of(self.first)
+        if self.look.blueprint is None:
+            return None
+        return run_edited(self.first, self.look.blueprint, reseeding(seed))
+
+
+def _first_of(unknown_ones: Indices, all_of_them: Indices) -> Indices:
+    """A record with changed values is unknown to the other side; others differ only in how often they
+    come.
+    """
+    return unknown_ones if len(unknown_ones) else all_of_them
+
+
 def _experiment(evidence: Evidence, look: SecondLook) -> None:
     """Run the reference with changes, where its graph can be changed: what is gained is for the causes."""
     first = evidence.reference
-    look.blueprint = blueprint_of(first)
+    look.blueprint = look.blueprint or blueprint_of(first)
     if look.blueprint is not None and first.ordering.defined is False:
         look.source = run_edited(first, look.blueprint, unshuffled)
 
@@ -172,51 +194,6 @@ class _Seeker:
         return [self.found[number] for number in sorted(self.found)]
 
 
-def _remainder(evidence: Evidence, look: SecondLook) -> str | None:
-    """Whether the differing records are only those that each side drops because they fill no batch.
-
-    A queue, or a Dataset with drop_remainder, leaves out what does not fill its last batch. If the records
-    are shuffled, or several threads race, those are other records on each side, and in each run.
-    """
-    left, right = evidence.reference, evidence.candidate
-    missing, extra = evidence.surplus
-    if left.ordering.defined or left.count != right.count or left.ended != "clean" or right.ended != "clean":
-        return None
-    if len(left.sizes) != 1 or left.sizes != right.sizes or not len(missing) < left.sizes[0][0]:
-        return None
-    if evidence.aligned is not None and 2 * evidence.aligned.equal > evidence.aligned.compared:
-        return None  # the order is kept, so the same records would be dropped
-    if look.matches:
-        return None  # records with other values are no dropped records
-    copies = int(np.unique(left.digests, return_counts=True)[1].max())
-    unknown = set()
-    for digest in np.unique(right.digests[extra]).tolist():
-        if int(np.count_nonzero(right.digests == digest)) > max(copies, 1):
-            return None
-        if not np.any(left.digests == digest):
-            unknown.add(digest)
-    words = (
-        f"{len(missing)} of {left.count:,} records differ, fewer than the {left.sizes[0][0]} of a batch: "
-        "each side drops what does not fill its last batch, and the order decides which records those are"
-    )
-    again = look.reference_again
-    if not unknown or again is None:
-        return words
-    changes = False
-    for run in range(_RUNS):
-        changes = changes or not np.array_equal(again.digests, left.digests)
-        unknown -= set(again.digests.tolist())
-        if not unknown:
-            return words + " (further runs of the reference deliver them all)"
-        if left.count * (run + 1) > _RERUN_RECORDS or (run >= 1 and not changes):
-            break
-        nearer = run_again(left)
-        if nearer is None:
-            break
-        again = nearer
-    return None if changes else words
-
-
 def unstable_features(evidence: Evidence) -> tuple[str, ...]:
     """The features of which the reference itself delivers other values in each run (random ops without a
     seed).
@@ -232,6 +209,18 @@ def unstable_features(evidence: Evidence) -> tuple[str, ...]:
         view.name for view, other in zip(first.views, again.views, strict=True) if view.fingerprint != other.fingerprint
     )
     gone = len(np.setdiff1d(first.digests, again.digests))
-    if len(first.sizes) == 1 and first.ordering.defined is False and gone < first.sizes[0][0]:
+    if first.ordering.defined is False and gone <= max(size for size, _ in first.sizes):
         return ()
     return unstable
+
+
+def mispairs(evidence: Evidence) -> bool:
+    """Whether the reference pairs features otherwise in each run, and each alone is what the candidate
+    delivers.
+    """
+    look, first = evidence.look, evidence.reference
+    again = look.reference_again if look is not None else None
+    if again is None or len(first.views) < 2 or again.fingerprint == first.fingerprint or again.count != first.count:
+        return False
+    runs = zip(first.views, again.views, evidence.candidate.views, strict=True)
+    return all(one.fingerprint == two.fingerprint == three.fingerprint for one, two, three in runs)

@@ -164,7 +164,7 @@ def _run_dataset(dataset: Any, role: str) -> Iterator[Run]:
         return
     with _eager():
         try:
-            iterator = iter(dataset.as_numpy_iterator())
+            iterator = iter(dataset)  # as_numpy_iterator would make SparseTensors dense
         except TypeError as error:
             raise InvalidStream(
                 f"the {role} is a Dataset whose elements are no tensors: {dataset.element_spec}; {error}"

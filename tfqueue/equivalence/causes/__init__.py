@@ -43,17 +43,27 @@ def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
     yield from padding_causes(evidence)
     blamed = list(mispairing_causes(evidence, source))
     yield from blamed
-    if not blamed and (systematic(evidence) or len(evidence.surplus[0]) == evidence.reference.count):
+    if (
+        not blamed
+        and evidence.look is not None
+        and (systematic(evidence) or len(evidence.surplus[0]) == evidence.reference.count)
+    ):
         yield from string_padding(evidence)
         for changed in changed_features(evidence):
+            if len(changed.left) < 0.3 * len(evidence.look.matches):
+                continue  # in a few records only: nothing was done to the feature as such
             causes = list(shape_causes(changed)) or list(image_causes(changed))
             exact = [c for c in causes if c[0] not in _BY_SIZE]
             causes = exact or list(number_causes(changed)) or causes
-            if not exact and changed.numeric and changed.left[0].ndim >= 2:
+            by_size = not causes or causes[0][0] in _BY_SIZE
+            if by_size and changed.numeric and changed.left[0].ndim >= 2:
                 told = experiment(evidence, changed.name)
                 causes = [told] if told is not None else causes
             for name, words in causes[:1]:
                 yield name, words, changed.name
+            if not causes and evidence.reference.ordering.random_ops:
+                words = f"the graph of the reference makes random numbers, and {changed.name} differs without a pattern"
+                yield "random-values", words, changed.name
     yield from (
         (name, words, None) for name, words in stream_causes(evidence, None if source is None else source.digests)
     )
