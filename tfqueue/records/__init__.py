@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tfqueue.records.arrays import write_arrays
+from tfqueue.records.examples import write_examples
 from tfqueue.records.images import write_images
 from tfqueue.records.reader import RecordReader, count, read
 from tfqueue.records.salvage import salvage
@@ -19,5 +20,6 @@ __all__ = [
     "salvage",
     "verify",
     "write_arrays",
+    "write_examples",
     "write_images",
 ]

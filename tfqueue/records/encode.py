@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tfqueue.errors import InvalidArgument, RecordError
+from tfqueue.records.framing import MAX_PAYLOAD
 from tfqueue.records.values import (
     DTYPE_SUFFIX,
     FLOAT,
@@ -107,6 +108,7 @@ class ExampleEncoder:
             RecordError: A value cannot be stored; the error names the feature and the record.
         """
         parts, size = self._features(features, record)
+        _check_size(size, record)
         return b"".join([b"\x0a", varint(size), *parts])
 
     def encode_sequence(
@@ -141,7 +143,9 @@ class ExampleEncoder:
             size_of_list = sum(map(len, encoded))
             head = key + b"\x12" + varint(size_of_list)
             lists += (b"\x0a", varint(len(head) + size_of_list), head, *encoded)
-        return b"".join([b"\x0a", varint(size), *parts, b"\x12", varint(sum(map(len, lists))), *lists])
+        size_of_lists = sum(map(len, lists))
+        _check_size(size + size_of_lists, record)
+        return b"".join([b"\x0a", varint(size), *parts, b"\x12", varint(size_of_lists), *lists])
 
     def _features(self, features: Mapping[str, Any], record: int | None) -> tuple[list[Payload], int]:
         """Returns the entries of a Features message, in parts, and their size in bytes."""
@@ -307,6 +311,14 @@ def _feature_head(kind: int, size: int) -> bytes:
     # value.
     inner = b"" if kind == MANY or (size == 0 and kind != ONE) else b"\x0a" + varint(size)
     return _LIST_TAG[kind] + varint(len(inner) + size) + inner
+
+
+def _check_size(size: int, record: int | None) -> None:
+    # Before the record is put together, which would take as much memory again.
+    if size > MAX_PAYLOAD - 16:
+        where = "the record" if record is None else f"record {record}"
+        words = "a protobuf message holds at most 2 GB, so divide it into several records"
+        raise RecordError(f"{where} would have {size} bytes; {words}", record=record)
 
 
 def _is_scalar(item: Any) -> bool:

@@ -164,7 +164,8 @@ def fitting_arrays(value: bytes) -> list[str]:
 def _looks_like_numbers(array: np.ndarray) -> bool:
     """Says whether the values are of sizes that people store; bytes read as the wrong dtype hardly ever are."""
     if array.dtype.kind == "f":
-        size = np.abs(array.astype(np.float64))
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            size = np.abs(array.astype(np.float64))
         return bool(
             np.isfinite(size).all() and size.max() > 1e-6 and (((size > 1e-8) & (size < 1e8)) | (size == 0)).all()
         )

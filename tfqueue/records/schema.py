@@ -195,7 +195,7 @@ def describe(paths: Paths, *, records: int | None = None, compression: str | Non
 
     Args:
         paths: One path, a pattern, or a list.
-        records: How many records to look at; None for all.
+        records: How many records to look at, at least one; None for all.
         compression: As for ``read``.
 
     Raises:
@@ -205,8 +205,6 @@ def describe(paths: Paths, *, records: int | None = None, compression: str | Non
     builder = SchemaBuilder()
     for name in expand(paths):
         for index, offset, payload in frames(name, compression=compression):
-            if builder.records == records:
-                return builder.schema()
             try:
                 builder.add(payload)
             except MalformedError as error:
@@ -216,6 +214,9 @@ def describe(paths: Paths, *, records: int | None = None, compression: str | Non
                     record=index,
                     offset=offset,
                 ) from error
+            # Not one record further, which may be damaged.
+            if builder.records == records:
+                return builder.schema()
     return builder.schema()
 
 
