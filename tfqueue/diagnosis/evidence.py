@@ -26,11 +26,17 @@ class Place:
         file: The data file, or None.
         record: The 0-based number of the record in the file, or None.
         payload: The record's bytes, or None.
+        damage: What is damaged in the file, in words, or None.
+        element: The 0-based number of the element of an input producer that led here, or None.
+        read_file: The file that a `tf.read_file` before the failed op had read, or None.
     """
 
     file: str | None = None
     record: int | None = None
     payload: bytes | None = None
+    damage: str | None = None
+    element: int | None = None
+    read_file: str | None = None
 
 
 @dataclass(slots=True)

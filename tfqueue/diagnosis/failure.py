@@ -19,6 +19,7 @@ def failure(
     session: Any = None,
     enqueue_op: str | None = None,
     fetches: Any = None,
+    enqueued: int | None = None,
 ) -> PipelineError:
     """The PipelineFailed for an error that a runner or a step raised; the error is its ``__cause__``.
 
@@ -28,10 +29,11 @@ def failure(
         session: The session, if it is still open: then the record that failed is looked for, for at most a second.
         enqueue_op: The op that the failed runner ran, if it was a runner.
         fetches: What the pipeline's user fetches.
+        enqueued: How many steps the runner of that op had finished, in all its threads: where the search begins.
     """
     evidence = gather(error, graph, enqueue_op=enqueue_op, fetches=fetches)
     if session is not None:
-        evidence.place = locate(evidence, session)
+        evidence.place = locate(evidence, session, expected=enqueued)
     cause_name, advice = UNKNOWN, None
     for rule in RULES:
         match = rule.match(evidence)
@@ -42,22 +44,21 @@ def failure(
             except (TFQueueError, OSError, ValueError, LookupError):
                 advice = None
             break
-    return _with_cause(
-        PipelineFailed(
-            _words(evidence, advice),
-            cause_name=cause_name,
-            stage=evidence.stage_words,
-            source=evidence.source,
-            file=evidence.place.file,
-            record=evidence.place.record,
-            advice=advice,
-        ),
-        error,
+    return describe(evidence, cause_name, advice)
+
+
+def describe(evidence: Evidence, cause_name: str, advice: str | None) -> PipelineFailed:
+    """The PipelineFailed that says what is known; the error of the evidence is its ``__cause__``."""
+    failed = PipelineFailed(
+        _words(evidence, advice),
+        cause_name=cause_name,
+        stage=evidence.stage_words,
+        source=evidence.source,
+        file=evidence.place.file,
+        record=evidence.place.record if evidence.place.file is not None else evidence.place.element,
+        advice=advice,
     )
-
-
-def _with_cause(failed: PipelineFailed, error: BaseException) -> PipelineFailed:
-    failed.__cause__ = error
+    failed.__cause__ = evidence.error
     return failed
 
 
@@ -71,8 +72,8 @@ def _words(evidence: Evidence, advice: str | None) -> str:
     if place.file is not None:
         number = f", record {place.record}" if place.record is not None else ""
         words.append(f"  file: {place.file}{number}")
-    elif place.record is not None:
-        words.append(f"  element: number {place.record}")
+    if place.element is not None:
+        words.append(f"  element: number {place.element} of the producer's")
     if advice is not None:
         words.append(f"  advice: {advice}")
     return "\n".join(words)

@@ -2,45 +2,55 @@
 
 TensorFlow does not say which record a failed step was working on. But every tensor of a graph can be fed: the failed
 op is run with what the reader or the dequeue would have delivered, for each record of the files, until it fails again
-in the same way. Neither reader nor queue is touched.
+in the same way. Neither reader nor queue is touched, and no Python function is called.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfqueue.diagnosis.evidence import Evidence, Place, root_message
-from tfqueue.errors import DamagedRecord, RecordError, TFQueueError
+from tfqueue.diagnosis.harmless import harmless_ops
+from tfqueue.diagnosis.records import Payload, payloads
+from tfqueue.errors import DamagedRecord, RecordError
 from tfqueue.records import scan
 from tfqueue.topology.model import Dequeue, Producer, Queue, Read, Reader, Topology
+from tfqueue.topology.subgraph import CUT_TYPES, ENQUEUE_TYPES, QUEUE_KINDS, READER_KINDS, GraphView
 
 SECONDS = 1.0
 """How long the search may take; a cause without a record number is better than a late one."""
+_NEAR = 100  # records around the expected one that are tried first
+_REPEATED = 1 << 22  # bytes of a batch that is made of one record
 
 _Feed = dict[str, Any]
+_Element = tuple[Place, _Feed]
 
 
-def locate(evidence: Evidence, session: Any) -> Place:
-    """The record at which ``evidence.op`` failed; an empty place when it cannot be found in `SECONDS`."""
-    deadline = time.monotonic() + SECONDS
+def locate(evidence: Evidence, session: Any, *, expected: int | None = None) -> Place:
+    """The record at which ``evidence.op`` failed; an empty place when it cannot be found in `SECONDS`.
+
+    Args:
+        evidence: What is known of the failure.
+        session: The session, open.
+        expected: The number of records that the failed thread, or all threads together, had got through: the search
+            begins there.
+    """
     topology, op = evidence.topology, evidence.op
     if topology is None or op is None:
         return Place()
+    search = _Search(evidence, topology, session, time.monotonic() + SECONDS)
     try:
         if op.type.startswith("ReaderRead"):
-            return _damaged_file(topology, op.name, deadline)
-        return _failing_record(evidence, topology, session, deadline)
-    except (tf.errors.OpError, TFQueueError, OSError, ValueError, TypeError, RuntimeError, KeyError):
-        return Place()  # a search that fails leaves the failure as it was
-
-
-# -- files that a reader cannot read -----------------------------------------------------------------------------------
+            return search.damaged_file(op.name)
+        return search.failing_record(op, expected)
+    except Exception:  # noqa: BLE001 - a search that fails, however, leaves the failure as it was
+        return Place()
 
 
 def files_of(topology: Topology, read: Read) -> list[str]:
@@ -53,7 +63,7 @@ def files_of(topology: Topology, read: Read) -> list[str]:
             elif producer.pattern is not None:
                 for pattern in producer.pattern.split("\n"):
                     names.extend(sorted(tf.io.gfile.glob(pattern)))
-    return names
+    return [name.removeprefix("file://") for name in dict.fromkeys(names)]
 
 
 def reader_of(topology: Topology, read_name: str) -> tuple[Reader, Read] | None:
@@ -65,157 +75,213 @@ def reader_of(topology: Topology, read_name: str) -> tuple[Reader, Read] | None:
     return None
 
 
-def _damaged_file(topology: Topology, read_name: str, deadline: float) -> Place:
-    found = reader_of(topology, read_name)
-    if found is None or found[0].kind != "TFRecord":
-        return Place()
-    reader, read = found
-    for file in files_of(topology, read):
-        try:
-            sniffed = scan.sniff(file)
-            if sniffed.kind not in ("tfrecord", "empty") or sniffed.compression != reader.compression:
-                return Place(file=file, record=0)
-            for _ in scan.frames(file, compression=reader.compression):
-                if time.monotonic() > deadline:
-                    return Place()
-        except DamagedRecord as damage:
-            return Place(file=file, record=damage.record)
-        except (RecordError, OSError):
-            return Place(file=file)
-    return Place()
+def repeated(value: Any, count: int) -> Any:
+    """A batch of one value, again and again: what fails on one of them fails on the batch."""
+    # Strings as objects: numpy's own strings drop zero bytes at their end.
+    array = np.asarray(value, dtype=object if isinstance(value, (bytes, str)) else None)
+    return np.stack([array] * count)
 
 
-# -- records that a stage cannot digest --------------------------------------------------------------------------------
+class _Search:
+    def __init__(self, evidence: Evidence, topology: Topology, session: Any, deadline: float) -> None:
+        self.evidence, self.topology, self.session, self.deadline = evidence, topology, session, deadline
+        self.view = GraphView(evidence.graph)
+        self._random = {name for stage in topology.transforms for name in stage.random}
 
+    @property
+    def late(self) -> bool:
+        return time.monotonic() > self.deadline
 
-def _failing_record(evidence: Evidence, topology: Topology, session: Any, deadline: float) -> Place:
-    op = evidence.op
-    stage = evidence.stage or topology.stage_of(op.name)
-    if stage is None or any(name in stage.python for name in (op.name, *_ancestors(op, evidence.graph))):
-        return Place()  # the user's Python code is not run again: it may count, print or remember
-    cuts = [name for name in _cut_ancestors(op) if name in stage.inputs]
-    if len(cuts) != 1:
-        return Place()
-    target = op.outputs if op.outputs else op
-    for place, feed in _elements(cuts[0], evidence, topology, session):
-        if time.monotonic() > deadline:
+    # -- files that a reader cannot read -------------------------------------------------------------------------------
+
+    def damaged_file(self, read_name: str) -> Place:
+        """The first file of a reader that is damaged, or is none of its kind."""
+        found = reader_of(self.topology, read_name)
+        if found is None or found[0].kind != "TFRecord":
             return Place()
-        try:
-            session.run(target, feed_dict=feed)
-        except tf.errors.OpError as error:
-            if type(error) is type(evidence.error) and _same_words(root_message(error), evidence.message):
-                if place.file is None:
-                    place.file = _file_read_by(op, feed, session)
-                return place
-    return Place()
+        reader, read = found
+        for file in files_of(self.topology, read):
+            try:
+                sniffed = scan.sniff(file)
+                if sniffed.kind not in ("tfrecord", "empty") or sniffed.compression != reader.compression:
+                    return Place(file=file, record=0)
+                for _ in scan.frames(file, compression=reader.compression):
+                    if self.late:
+                        return Place()
+            except DamagedRecord as damage:
+                return Place(file=file, record=damage.record, damage=str(damage))
+            except (RecordError, OSError):
+                return Place(file=file)
+        return Place()
+
+    # -- records that a stage cannot digest ----------------------------------------------------------------------------
+
+    def failing_record(self, op: Any, expected: int | None) -> Place:
+        """The record that makes an op fail again."""
+        fails = self._misfit(op) if op.type in ENQUEUE_TYPES else self._failing_again(op)
+        if fails is None:
+            return Place()
+        cut, test = fails
+        direct = reader_of(self.topology, cut)
+        if expected is not None and direct is not None and not direct[1].many:
+            near = self._near(op, cut, expected, test)
+            if near is not None:
+                return near
+        for place, feed in self._elements(cut):
+            if self.late:
+                break
+            if test(feed):
+                return self._with_read_file(place, op, feed)
+        return Place()
+
+    def _with_read_file(self, place: Place, op: Any, feed: _Feed) -> Place:
+        """The place, with the file that a ReadFile before (or at) the failed op was reading."""
+        ops, _ = self.view.closure([op], stop=_is_cut_or_handle)
+        reads = [found for found in ops if found.type == "ReadFile"]
+        if len(reads) == 1:
+            name = self.session.run(reads[0].inputs[0], feed_dict=feed)
+            place.read_file = os.fsdecode(name) if isinstance(name, bytes) else None
+        if place.file is None and place.read_file is not None:
+            place.file, place.record = place.read_file, 0
+        return place
+
+    def _near(self, op: Any, cut: str, expected: int, test: Callable[[_Feed], bool]) -> Place | None:
+        """The failing record among those around the expected one; the epochs before are taken off."""
+        for _ in range(2):
+            total = 0
+            for place, feed in self._elements(cut):
+                if self.late:
+                    return None
+                if abs(total - expected) <= _NEAR and test(feed):
+                    return self._with_read_file(place, op, feed)
+                total += 1
+            if not total or expected < total:
+                return None
+            expected %= total
+        return None
+
+    def _failing_again(self, op: Any) -> tuple[str, Callable[[_Feed], bool]] | None:
+        cut = self._cut_before([op])
+        if cut is None:
+            return None
+        outputs = [tensor for tensor in op.outputs if self.evidence.graph.is_fetchable(tensor)]
+        run = self._callable(outputs[0] if outputs else op, cut)
+
+        def fails(feed: _Feed) -> bool:
+            try:
+                run(feed)
+            except tf.errors.OpError as error:
+                return self._is_the_same(error)
+            return False
+
+        return cut, fails
+
+    def _misfit(self, enqueue: Any) -> tuple[str, Callable[[_Feed], bool]] | None:
+        """An enqueue op that fails is not run again: it would put records in; the shapes are compared here."""
+        components = list(enqueue.inputs)[1:]
+        queues = self.view.queues_behind(enqueue.inputs[0])
+        cut = self._cut_before([tensor.op for tensor in components])
+        if cut is None or len(queues) != 1:
+            return None
+        wanted = self.topology.queue(queues[0].name).shapes
+        many = ENQUEUE_TYPES[enqueue.type]
+        run = self._callable(components, cut)
+
+        def misfits(feed: _Feed) -> bool:
+            shapes = [np.shape(value)[1:] if many else np.shape(value) for value in run(feed)]
+            return any(not fits(shape, want) for shape, want in zip(shapes, wanted, strict=True))
+
+        return cut, misfits
+
+    def _cut_before(self, ops: list[Any]) -> str | None:
+        """The one read or dequeue that some ops get their data from, if all between can be run out of turn."""
+        between, stops = self.view.closure([op for op in ops if op.type not in CUT_TYPES], stop=_is_cut_or_handle)
+        cuts = list({op.name: op for op in (*ops, *stops) if op.type in CUT_TYPES})
+        if len(cuts) != 1 or len(harmless_ops(between, cuts, also=self._random)) < len(between):
+            return None
+        return str(cuts[0])
+
+    def _callable(self, target: Any, cut: str) -> Callable[[_Feed], Any]:
+        outputs = list(self.view.by_name[cut].outputs)
+        # One callable for all records costs a fraction of a session.run each.
+        call = self.session.make_callable(target, feed_list=outputs)
+        return lambda feed: call(*(feed[tensor.name] for tensor in outputs))
+
+    def _is_the_same(self, error: tf.errors.OpError) -> bool:
+        return type(error) is type(self.evidence.error) and _same_words(root_message(error), self.evidence.message)
+
+    # -- what a read or dequeue would deliver --------------------------------------------------------------------------
+
+    def _elements(self, cut: str, depth: int = 0) -> Iterator[_Element]:
+        """What a read or dequeue op would deliver, record by record, as values to feed for its outputs."""
+        read = reader_of(self.topology, cut)
+        if read is not None:
+            yield from self._records(*read)
+            return
+        dequeue = next((node for node in self.topology.dequeues if node.name == cut), None)
+        if dequeue is None or dequeue.queue is None or dequeue.conditional or depth > 3:
+            return
+        for place, row in self._dequeued(self.topology.queue(dequeue.queue), depth):
+            values = row if dequeue.kind == "dequeue" else _batch(row, dequeue)
+            if values is not None:
+                yield place, {f"{dequeue.name}:{index}": value for index, value in enumerate(values)}
+
+    def _records(self, reader: Reader, read: Read) -> Iterator[_Element]:
+        for file in files_of(self.topology, read):
+            for record, found in enumerate(payloads(reader, file)):
+                yield Place(file, record, found.data), fed_read(read, found)
+
+    def _dequeued(self, queue: Queue, depth: int) -> Iterator[tuple[Place, tuple[Any, ...]]]:
+        for enqueue in queue.enqueues:
+            producer = next((p for p in self.topology.producers if p.name == enqueue.name), None)
+            if producer is not None:
+                for record, element in enumerate(_produced(producer)):
+                    yield Place(element=record), element
+                continue
+            outputs = [self.evidence.graph.get_tensor_by_name(tensor.name) for tensor in enqueue.components]
+            cut = self._cut_before([tensor.op for tensor in outputs]) if outputs else None
+            if cut is None:
+                continue
+            run = self._callable(outputs, cut)
+            for place, feed in self._elements(cut, depth + 1):
+                try:
+                    values = run(feed)
+                except tf.errors.OpError:
+                    continue  # another fault than the one looked for
+                for row in zip(*values, strict=True) if enqueue.many else [values]:
+                    yield place, tuple(row)
+
+
+def fed_read(read: Read, found: Payload) -> _Feed:
+    """The values to feed for a read op that delivers one record."""
+    key, value = found.key, found.data
+    return {f"{read.name}:0": [key] if read.many else key, f"{read.name}:1": [value] if read.many else value}
+
+
+def _is_cut_or_handle(op: Any) -> bool:
+    return op.type in CUT_TYPES or op.type in QUEUE_KINDS or op.type in READER_KINDS
 
 
 def _same_words(left: str, right: str) -> bool:
     return left == right or left.split(" ")[:3] == right.split(" ")[:3]
 
 
-def _is_cut(op: Any) -> bool:
-    return bool(op.type.startswith(("ReaderRead", "QueueDequeue")))
+def fits(shape: tuple[int, ...], wanted: tuple[int | None, ...] | None) -> bool:
+    """Whether a queue takes a component of this shape; None in ``wanted`` stands for any size, or any rank."""
+    if wanted is None:
+        return True
+    return len(shape) == len(wanted) and all(w in (None, s) for s, w in zip(shape, wanted, strict=True))
 
 
-def _cut_ancestors(op: Any) -> list[str]:
-    return [found.name for found in _walk(op) if _is_cut(found)]
+def _batch(row: tuple[Any, ...], dequeue: Dequeue) -> tuple[Any, ...] | None:
+    count = dequeue.batch_size if dequeue.kind == "dequeue_many" else 1
+    size = sum(len(value) if isinstance(value, (bytes, str)) else np.asarray(value).nbytes for value in row)
+    if not count or count * size > _REPEATED:
+        return None
+    return tuple(repeated(value, count) for value in row)
 
 
-def _ancestors(op: Any, graph: Any) -> list[str]:
-    return [found.name for found in _walk(op) if found.graph is graph]
-
-
-def _walk(op: Any) -> Iterator[Any]:
-    seen, waiting = {op.name}, [op]
-    while waiting:
-        here = waiting.pop()
-        if here is not op:
-            yield here
-        if _is_cut(here) and here is not op:
-            continue
-        for tensor in here.inputs:
-            if tensor.op.name not in seen:
-                seen.add(tensor.op.name)
-                waiting.append(tensor.op)
-
-
-def _file_read_by(op: Any, feed: _Feed, session: Any) -> str | None:
-    """The name of the file that a ReadFile before (or at) the failed op was reading."""
-    for found in itertools.chain([op], _walk(op)):
-        if found.type == "ReadFile":
-            name = session.run(found.inputs[0], feed_dict=feed)
-            return os.fsdecode(name) if isinstance(name, bytes) else None
-    return None
-
-
-def _elements(
-    cut: str, evidence: Evidence, topology: Topology, session: Any, depth: int = 0
-) -> Iterator[tuple[Place, _Feed]]:
-    """What a read or dequeue op would deliver, record by record, as values to feed for its outputs."""
-    read = reader_of(topology, cut)
-    if read is not None:
-        yield from _records(*read, topology)
-        return
-    dequeue = next((node for node in topology.dequeues if node.name == cut), None)
-    if dequeue is None or dequeue.kind != "dequeue" or dequeue.queue is None or depth > 3:
-        return
-    yield from _dequeued(dequeue, topology.queue(dequeue.queue), evidence, topology, session, depth)
-
-
-def _records(reader: Reader, read: Read, topology: Topology) -> Iterator[tuple[Place, _Feed]]:
-    for file in files_of(topology, read):
-        for record, payload in enumerate(_payloads(reader, file)):
-            key: Any = file if reader.kind == "WholeFile" else f"{file}:{record}"
-            value: Any = payload
-            if read.many:
-                key, value = [key], [value]
-            yield Place(file, record, payload), {f"{read.name}:0": key, f"{read.name}:1": value}
-
-
-def _payloads(reader: Reader, file: str) -> Iterator[bytes]:
-    if reader.kind == "TFRecord":
-        for _, _, payload in scan.frames(file, compression=reader.compression):
-            yield payload
-    elif reader.kind == "TextLine":
-        with open(file, "rb") as stream:
-            for number, line in enumerate(stream):
-                if number >= (reader.skip_header_lines or 0):
-                    yield line.rstrip(b"\n").removesuffix(b"\r")
-    elif reader.kind == "FixedLengthRecord":
-        size = reader.record_bytes or 0
-        with open(file, "rb") as stream:
-            stream.seek(reader.header_bytes or 0)
-            while size and len(record := stream.read(size)) == size:
-                yield record
-                stream.seek((reader.hop_bytes or size) - size, os.SEEK_CUR)
-    elif reader.kind == "WholeFile":
-        with open(file, "rb") as stream:
-            yield stream.read()
-
-
-def _dequeued(
-    dequeue: Dequeue, queue: Queue, evidence: Evidence, topology: Topology, session: Any, depth: int
-) -> Iterator[tuple[Place, _Feed]]:
-    for enqueue in queue.enqueues:
-        producer = next((p for p in topology.producers if p.name == enqueue.name), None)
-        names = [f"{dequeue.name}:{index}" for index in range(len(dequeue.components))]
-        if producer is not None:
-            for record, element in enumerate(_produced(producer, evidence, session)):
-                yield Place(record=record), dict(zip(names, element, strict=True))
-            continue
-        stage = topology.transform(enqueue.transform)
-        if len(stage.inputs) != 1 or stage.python:
-            continue
-        outputs = [evidence.graph.get_tensor_by_name(tensor.name) for tensor in enqueue.components]
-        for place, feed in _elements(stage.inputs[0], evidence, topology, session, depth + 1):
-            values = session.run(outputs, feed_dict=feed)
-            rows = zip(*values, strict=True) if enqueue.many else [values]
-            for row in rows:
-                yield place, dict(zip(names, row, strict=True))
-
-
-def _produced(producer: Producer, evidence: Evidence, session: Any) -> Iterator[tuple[Any, ...]]:
+def _produced(producer: Producer) -> Iterator[tuple[Any, ...]]:
     if producer.elements is not None:
         for element in producer.elements:
             yield (element,)

@@ -79,8 +79,18 @@ def _not_records(match: Match, evidence: Evidence) -> str:
     file = evidence.place.file
     if file is None:
         return "a file is damaged, or is no TFRecord file of the compression that the reader was given"
+    return about_unreadable(file, _compression_asked(evidence), evidence.place.damage)
+
+
+def about_unreadable(file: str, asked: str, damage: str | None = None) -> str:
+    """Why a TFRecordReader cannot read a file, and what to do.
+
+    Args:
+        file: The file.
+        asked: The compression that the reader was given: "GZIP", "ZLIB" or "".
+        damage: What a scan of the file has found.
+    """
     sniffed = scan.sniff(file)
-    asked = _compression_asked(evidence)
     if sniffed.kind != "tfrecord":
         return f"{os.path.basename(file)} is no TFRecord file: it is {sniffed.words}"
     if sniffed.compression != asked:
@@ -90,10 +100,7 @@ def _not_records(match: Match, evidence: Evidence) -> str:
             f"the file is {found}, the reader was told {wanted}: "
             f"TFRecordReader(options=tf.python_io.TFRecordOptions(tf.python_io.{option}))"
         )
-    try:
-        for _ in scan.frames(file):
-            pass
-    except Exception as damage:  # noqa: BLE001 - its words are what is wanted
+    if damage is not None:
         return f"{damage}; write the file anew, or take it out of the list"
     return "the file could be read a moment later: was it still being written, or is its disk failing?"
 
@@ -232,25 +239,36 @@ def _raw_length(match: Match, evidence: Evidence) -> str:
 
 
 def _enqueued_shape(match: Match, evidence: Evidence) -> str:
+    return about_element_shape(match.group(1), match.group(2))
+
+
+def about_element_shape(wanted: str, found: str) -> str:
+    """What to do where a record has another shape than the queue was built for."""
     return (
-        f"the queue was built for elements of shape {match.group(1)}, this record gave {match.group(2)}: mend the "
-        f"set_shape or reshape before it, or batch with dynamic_pad=True"
+        f"the queue was built for elements of shape {wanted}, this record gave {found}: mend the set_shape or reshape "
+        f"before it, or batch with dynamic_pad=True"
     )
 
 
 def _not_an_image(match: Match, evidence: Evidence) -> str:
-    head = evidence.place.payload
+    place = evidence.place
     what = ""
-    if evidence.place.file is not None and evidence.op is not None and evidence.place.record is None:
-        try:
-            what = f"; the file is {scan.sniff(evidence.place.file).words}"
-        except Exception:  # noqa: BLE001 - a detail only
-            what = ""
-    elif head is not None:
-        strings = [f.first for f in stored_features(head).values() if f.first is not None]
+    if place.read_file is not None or _reads_whole_files(evidence):
+        file = place.read_file or place.file
+        if file is not None:
+            return f"{file} is no encoded image: it is {scan.sniff(file).words}; leave it out of the list"
+    if place.payload is not None:
+        strings = [f.first for f in stored_features(place.payload).values() if f.first is not None]
         if strings:
             what = f"; the stored bytes begin with {strings[0][:12]!r}"
     return f"the bytes are no encoded image{what}: use decode_raw and reshape if they are pixels"
+
+
+def _reads_whole_files(evidence: Evidence) -> bool:
+    stage, topology = evidence.stage, evidence.topology
+    if stage is None or topology is None:
+        return False
+    return any(r.kind == "WholeFile" and set(stage.inputs) & set(r.ops) for r in topology.readers)
 
 
 def _damaged_image(match: Match, evidence: Evidence) -> str:
@@ -365,7 +383,11 @@ RULES: tuple[Rule, ...] = (
         r"Key: (.+?)(?:, Index: \d+)?\.\s+Data types don't match\. Data type: (\w+)",
         _feature_type,
     ),
-    _rule("feature-type", r"Key: (.+?)(?:, Index: \d+)?\.\s+Data types don't match", _feature_type),
+    _rule(
+        "feature-type",
+        r"(?:Key|Context feature|Feature list): (.+?)(?:, Index: \d+)?\.\s+Data types don't match",
+        _feature_type,
+    ),
     _rule("feature-length", r"Key: (.+?)\.\s+Can't parse serialized Example", _feature_length),
     _rule("feature-length", r"Key: (.+?), Index: \d+\.\s+Number of \w+ values != expected", _feature_length),
     _rule("feature-length", r"Key: (.+?)(?:, Index: \d+)?\.\s+Number of ", _feature_length),
