@@ -11,11 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from .registry import (
+    ASSERTION,
     CUT_FILE,
     DAMAGED_RECORD,
     MISSING_FEATURE,
     MISSING_FILE,
     NO_FAULT,
+    NOT_A_NUMBER,
     NOT_AN_IMAGE,
     WRONG_LENGTH,
     WRONG_TYPE,
@@ -210,3 +212,19 @@ def crop_free(image: np.ndarray) -> np.ndarray:
     wide = image.astype(np.int64)
     both = [((side - side[0, 0, 0]) % 256).astype(np.uint8) for side in (wide, wide[:, ::-1])]
     return min(both, key=lambda array: array.tobytes())
+
+
+def checked(number: tf.Tensor, fault: Fault) -> tf.Tensor:
+    """The number, behind an assertion that fails for the record of `fault`."""
+    bad = fault.record if fault.stage == ASSERTION.name else -1
+    check = tf.compat.v1.assert_none_equal(number, tf.cast(bad, number.dtype), message="bad record")
+    with tf.control_dependencies([check]):
+        return tf.identity(number)
+
+
+def spoiled(array: np.ndarray, fault: Fault) -> np.ndarray:
+    """A copy of a float array [records, ...] in which the record of `fault` holds a NaN."""
+    array = array.copy()
+    if fault.stage == NOT_A_NUMBER.name:
+        array[fault.record].flat[0] = np.nan
+    return array

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-from .data import example, image_bytes, paths, pixels, png, write_tfrecords
-from .registry import NO_FAULT, NOT_AN_IMAGE, QUEUE_SHAPE, Fault, Program, entry
+from .data import checked, example, image_bytes, paths, pixels, png, write_tfrecords
+from .registry import ASSERTION, NO_FAULT, NOT_AN_IMAGE, QUEUE_SHAPE, Fault, Program, entry
 from .tfrecords import PARSING, READING, WRONG_LENGTH, parse_raw, raw_data, raw_twin
 
 COUNT = 20
@@ -36,7 +36,7 @@ def constants_fifo(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
     )
 
 
-@entry("T17-counter", topology="T17", ordered=True)
+@entry("T17-counter", topology="T17", ordered=True, stages=(ASSERTION,))
 def counter(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
     """A local variable counts up to its limit, which ends the data."""
 
@@ -48,7 +48,7 @@ def counter(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
             use_resource=False,
             name="position",
         )
-        number = tf.count_up_to(position, COUNT)
+        number = checked(tf.count_up_to(position, COUNT), fault)
         queue = tf.FIFOQueue(7, [tf.int32, tf.float32], shapes=[[], []])
         enqueue_op = queue.enqueue([number, tf.sqrt(tf.cast(number, tf.float32))])
         tf.train.add_queue_runner(tf.train.QueueRunner(queue, [enqueue_op]))
@@ -89,10 +89,12 @@ def random_op(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
     topology="T17",
     variants=("dictionary: a queue with names",),
     order_note="a RandomShuffleQueue filled by three threads",
+    stages=(ASSERTION,),
 )
 def random_shuffle(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     def build_fn():
         number = tf.train.range_input_producer(COUNT, num_epochs=epochs, shuffle=False).dequeue()
+        number = checked(number, fault)
         queue = tf.RandomShuffleQueue(
             12, 5, dtypes=[tf.int32, tf.string], shapes=[[], []], names=["number", "text"], seed=6
         )
@@ -150,14 +152,22 @@ def dequeue_up_to(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAU
     )
 
 
-@entry("T17-queue-into-queue", topology="T17", variants=("a queue feeding the batch queue",), ordered=True)
+@entry(
+    "T17-queue-into-queue",
+    topology="T17",
+    variants=("a queue feeding the batch queue",),
+    ordered=True,
+    stages=(ASSERTION,),
+)
 def queue_into_queue(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     def build_fn():
         number = tf.train.range_input_producer(COUNT, num_epochs=epochs, shuffle=False).dequeue()
         first = tf.FIFOQueue(3, [tf.int32], shapes=[[]], name="first")
         tf.train.add_queue_runner(tf.train.QueueRunner(first, [first.enqueue([number * 3])]))
         second = tf.FIFOQueue(5, [tf.int32], shapes=[[]], name="second")
-        tf.train.add_queue_runner(tf.train.QueueRunner(second, [second.enqueue([first.dequeue() + 1])]))
+        tf.train.add_queue_runner(
+            tf.train.QueueRunner(second, [second.enqueue([checked(first.dequeue() // 3, fault) * 3 + 1])])
+        )
         return tf.train.batch([second.dequeue()], 3)
 
     return Program(

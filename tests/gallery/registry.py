@@ -66,7 +66,8 @@ FEW_FIELDS = Stage("few-fields", "InvalidArgumentError", "Expect .* fields but h
 CUT_FILE = Stage("cut-file", "", "")
 PY_FUNC = Stage("py-func-raises", "InvalidArgumentError|UnknownError", "cannot load record")
 PYTHON_RAISES = Stage("python-raises", "ValueError", "cannot load record")
-ASSERTION = Stage("assertion", "InvalidArgumentError", "assertion failed")
+ASSERTION = Stage("assertion", "InvalidArgumentError", "assertion failed: .*bad record")
+NOT_A_NUMBER = Stage("not-a-number", "InvalidArgumentError", "Tensor had NaN values")
 QUEUE_SHAPE = Stage("queue-shape", "InvalidArgumentError", "Shape mismatch in tuple component")
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-from .data import image_bytes, paths, pixels, png, write_each
-from .registry import MISSING_FILE, NO_FAULT, NOT_AN_IMAGE, Fault, Program, entry
+from .data import checked, image_bytes, paths, pixels, png, spoiled, write_each
+from .registry import ASSERTION, MISSING_FILE, NO_FAULT, NOT_A_NUMBER, NOT_AN_IMAGE, Fault, Program, entry
 
 COUNT = 18
 HEIGHT, WIDTH = 4, 5
@@ -100,12 +100,14 @@ def _in_memory(count: int) -> tuple[np.ndarray, np.ndarray, tuple]:
     return images, labels, tuple(zip(images, labels, strict=True))
 
 
-@entry("T5-array-constants", topology="T5", ordered=True)
+@entry("T5-array-constants", topology="T5", ordered=True, stages=(NOT_A_NUMBER,))
 def array_constants(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     images, labels, records = _in_memory(COUNT)
 
     def build_fn():
-        image, label = tf.train.slice_input_producer([images, labels], num_epochs=epochs, shuffle=False)
+        arrays = [spoiled(images, fault), labels]
+        image, label = tf.train.slice_input_producer(arrays, num_epochs=epochs, shuffle=False)
+        image = tf.check_numerics(image, "image")
         return tf.train.batch([image, label], batch_size=4, allow_smaller_final_batch=True)
 
     return Program(
@@ -221,12 +223,18 @@ def ptb_producer(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAUL
     )
 
 
-@entry("T18-range-batch", topology="T18", order_note="the range is shuffled, with a seed")
+@entry(
+    "T18-range-batch",
+    topology="T18",
+    order_note="the range is shuffled, with a seed",
+    stages=(ASSERTION,),
+)
 def range_batch(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     images, _, _ = _in_memory(COUNT)
 
     def build_fn():
         index = tf.train.range_input_producer(COUNT, num_epochs=epochs, shuffle=True, seed=4, capacity=8).dequeue()
+        index = checked(index, fault)
         return tf.train.batch([index, tf.gather(tf.constant(images), index)], batch_size=4)
 
     def twin():
@@ -266,14 +274,14 @@ def _zipped(count: int) -> tuple[list[bytes], np.ndarray]:
     return [b"image%02d" % i for i in range(count)], np.arange(count, dtype=np.int32)
 
 
-@entry("T21-two-producers", topology="T21", variants=("implicit zip",), ordered=True)
+@entry("T21-two-producers", topology="T21", variants=("implicit zip",), ordered=True, stages=(ASSERTION,))
 def two_producers(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     names, numbers = _zipped(COUNT)
 
     def build_fn():
         (name,) = tf.train.slice_input_producer([names], num_epochs=epochs, shuffle=False)
         (number,) = tf.train.slice_input_producer([numbers], num_epochs=epochs, shuffle=False)
-        return tf.train.batch([name, number], batch_size=4)
+        return tf.train.batch([name, checked(number, fault)], batch_size=4)
 
     return Program(
         build_fn=build_fn,
@@ -319,6 +327,7 @@ def two_producers_threads(folder: Path, *, epochs: int | None = 1, fault: Fault 
     topology="T21",
     variants=("implicit zip", "two equal shuffles"),
     order_note="both producers shuffle with one seed, so pairs stay together; the seed gives the order",
+    stages=(ASSERTION,),
     style="SfMLearner: jpg and csv names in two producers of the same seed, zipped by one batch",
 )
 def same_seed_shuffles(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
@@ -328,7 +337,7 @@ def same_seed_shuffles(folder: Path, *, epochs: int | None = 1, fault: Fault = N
         seed = 8964
         name_queue = tf.train.string_input_producer(names, num_epochs=epochs, seed=seed, shuffle=True)
         number_queue = tf.train.input_producer(numbers, num_epochs=epochs, seed=seed, shuffle=True)
-        return tf.train.batch([name_queue.dequeue(), number_queue.dequeue()], batch_size=3)
+        return tf.train.batch([name_queue.dequeue(), checked(number_queue.dequeue(), fault)], batch_size=3)
 
     def twin():
         dataset = tf2.data.Dataset.from_tensor_slices((names, numbers))
