@@ -108,6 +108,7 @@ def test_sequences(tmp_path: Path) -> None:
     [
         ([PHOTO], "JPEG image"),
         ([cv2.imencode(".png", np.zeros((3, 3), np.uint8))[1].tobytes()], "PNG image"),
+        ([PHOTO, cv2.imencode(".png", np.zeros((3, 3), np.uint8))[1].tobytes()], "JPEG or PNG image"),
         ([b"RIFF\0\0\0\0WAVEfmt "], "WAV sound"),
         (["one", "zwei é"], "UTF-8 text"),
         ([tf.io.serialize_tensor(tf.ones([2, 3])).numpy()], "serialized float32 tensor"),

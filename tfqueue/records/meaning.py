@@ -13,12 +13,12 @@ from tfqueue.records.imagefile import image_format
 
 _LOOKED_AT: Final = 200
 _IMAGES: Final = {
-    "jpeg": "JPEG image",
-    "png": "PNG image",
-    "gif": "GIF image",
-    "bmp": "BMP image",
-    "webp": "WebP image",
-    "tiff": "TIFF image",
+    "jpeg": "JPEG",
+    "png": "PNG",
+    "gif": "GIF",
+    "bmp": "BMP",
+    "webp": "WebP",
+    "tiff": "TIFF",
 }
 # The numbers of tensorflow/core/framework/types.proto.
 _TENSOR_TYPES: Final = {
@@ -47,6 +47,8 @@ class BytesMeaning:
 
     def __init__(self) -> None:
         self._kinds: set[str] | None = None
+        self._images: set[str] = set()
+        self._others = False
         self._seen = 0
         self._sizes: set[int] = set()
         self._sample = b""
@@ -62,6 +64,10 @@ class BytesMeaning:
         if self._seen >= _LOOKED_AT:
             return
         self._seen += 1
+        image = image_format(value)
+        if image:
+            self._images.add(image)
+        self._others = self._others or not image
         kinds = _kinds_of(value)
         self._kinds = kinds if self._kinds is None else self._kinds & kinds
         if len(self._sizes) < 3:
@@ -73,6 +79,8 @@ class BytesMeaning:
 
     def words(self) -> str:
         """Returns the likely meaning, in words; "bytes" if nothing is known."""
+        if self._images and not self._others:
+            return f"{' or '.join(_IMAGES[image] for image in sorted(self._images))} image"
         kinds = self._kinds or set()
         for word in sorted(kinds):
             if word != "UTF-8 text":
@@ -88,9 +96,6 @@ class BytesMeaning:
 
 
 def _kinds_of(value: bytes) -> set[str]:
-    kind = image_format(value)
-    if kind:
-        return {_IMAGES[kind]}
     if value[:4] == b"RIFF" and value[8:12] == b"WAVE":
         return {"WAV sound"}
     found = {_tensor(value), _message(value)} - {""}

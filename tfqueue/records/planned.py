@@ -28,7 +28,7 @@ from tfqueue.records.paths import Path, existing_shards, fspath, manifest_name, 
 from tfqueue.records.progress import bar
 from tfqueue.records.reader import count
 from tfqueue.records.shards import check_sharding, even_sizes
-from tfqueue.records.verify import file_crc
+from tfqueue.records.verification import file_crc
 from tfqueue.records.writer import RecordWriter
 
 

@@ -10,7 +10,7 @@ from tfqueue.errors import DamagedRecord, InvalidArgument
 from tfqueue.records.damage import Damage, walk
 from tfqueue.records.paths import Path, fspath
 from tfqueue.records.scan import damaged
-from tfqueue.records.verify import Problem
+from tfqueue.records.verification import Problem
 from tfqueue.records.writer import RecordWriter
 
 
