@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import cv2
 import numpy as np
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from tests.views import pictures
 from tfqueue import views
+from tfqueue.stats import PipelineStats, QueueStats, StageStats
 
 CLASSES = ["flag", "cord", "hat", "badge", "sky"]
 
@@ -122,6 +123,90 @@ def pair_of_shapes() -> Figure:
     return views.show_pair((reference, np.arange(3)), (candidate, np.arange(2)))
 
 
+def pair_by_channel() -> Figure:
+    reference = pictures.tiles(2)
+    candidate = reference.copy()
+    candidate[0, 4:8, 4:8, 1] ^= 64
+    candidate[1] = candidate[1][..., ::-1]
+    return views.show_pair(reference, candidate, channels=True)
+
+
+def buffered(size: int, buffer: int, epochs: int, seed: int, *, across: bool) -> np.ndarray:
+    """The order that a shuffle buffer gives, refilled across the epochs or emptied at the end of each."""
+    rng = np.random.default_rng(seed)
+    out: list[int] = []
+    waiting: list[int] = []
+    for epoch in range(epochs):
+        for number in range(size):
+            waiting.append(number)
+            if len(waiting) >= buffer:
+                out.append(waiting.pop(int(rng.integers(len(waiting)))))
+        while waiting and (not across or epoch == epochs - 1):
+            out.append(waiting.pop(int(rng.integers(len(waiting)))))
+    return np.array(out)
+
+
+def mixing_of_two() -> Figure:
+    labels = np.repeat(np.arange(8), 40)
+
+    def stream(order: np.ndarray) -> Iterator[dict[str, np.ndarray]]:
+        for part in np.split(order, 40):
+            yield {"index": part, "label": labels[part]}
+
+    reference = stream(buffered(320, 128, 2, 1, across=True))
+    return views.plot_mixing(reference, stream(buffered(320, 16, 2, 2, across=False)), key="index")
+
+
+def mixing_of_many() -> Figure:
+    return views.plot_mixing(buffered(6000, 600, 3, 3, across=True))
+
+
+def pipeline() -> Figure:
+    from tests.views.pipelines import shuffled
+    from tfqueue.topology.trace import trace
+
+    return views.plot_topology(trace(shuffled))
+
+
+def pipeline_of_many_readers() -> Figure:
+    from tests.views.pipelines import joined
+    from tfqueue.topology.trace import trace
+
+    return views.plot_topology(trace(joined))
+
+
+def accounts() -> Figure:
+    means = (30.0, 6.0)
+    queues = tuple(QueueStats(name, 32, 0, 32, mean) for name, mean in zip(("input", "batch"), means, strict=True))
+    rng = np.random.default_rng(0)
+    history = tuple((0.5 * n, tuple(int(mean + rng.integers(-2, 3)) for mean in means)) for n in range(60))
+    stage = StageStats(
+        name="batch/enqueue",
+        queue="batch",
+        threads=4,
+        alive=4,
+        runs=650,
+        records=650,
+        epochs=False,
+        source="train.py:20 in build",
+    )
+    return views.plot_stats(
+        PipelineStats(
+            steps=20,
+            delivered=640,
+            ended=True,
+            dropped=10,
+            dropped_why="the last batch would not be full",
+            fetched_elsewhere=0,
+            step_seconds=2.0,
+            longest_step_seconds=0.5,
+            stages=(stage,),
+            queues=queues,
+            history=history,
+        )
+    )
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     function.__name__: function
     for function in (
@@ -138,5 +223,11 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         audio,
         pair_of_changes,
         pair_of_shapes,
+        pair_by_channel,
+        mixing_of_two,
+        mixing_of_many,
+        pipeline,
+        pipeline_of_many_readers,
+        accounts,
     )
 }

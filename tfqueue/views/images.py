@@ -150,6 +150,8 @@ def _shapes(images: Sequence[NDArray[Any]]) -> str:
 def _reading(feature: Feature, features: Sequence[Feature]) -> _Reading | None:
     """The likeliest way to take a feature as images, or None if it cannot be one."""
     values = feature.values
+    if not values.ndim:
+        return None
     bonus = 0.4 if _IMAGE_WORDS & feature.words else 0.0
     if holds_bytes(values):
         return _bytes_reading(feature, features, bonus)
@@ -277,7 +279,7 @@ def _shapes_beside(
     numbers = [
         other
         for other in features
-        if other is not feature and other.values.dtype.kind in "iuf" and len(other.values.shape) in (1, 2)
+        if other is not feature and other.values.dtype.kind in "iu" and len(other.values.shape) in (1, 2)
         and len(other.values) == count
     ]  # fmt: skip
 
@@ -345,10 +347,14 @@ def decode(item: bytes) -> NDArray[Any] | str:
     Returns:
         The image, or what is wrong with the bytes, in words.
     """
+    # OpenCV writes to standard error what is wrong with a broken file; here it is said in the picture.
+    level = cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     try:
         picture = cv2.imdecode(np.frombuffer(item, np.uint8), cv2.IMREAD_UNCHANGED)
     except cv2.error as error:
         return f"{len(item)} bytes that OpenCV cannot decode: {error.err}"
+    finally:
+        cv2.utils.logging.setLogLevel(level)
     if picture is None:
         return f"{len(item)} bytes that are no whole {encoding(item) or 'image'}"
     if picture.ndim == 2:

@@ -83,8 +83,10 @@ def new_figure(width: float, height: float, name: str) -> Figure:
 def picture_axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
     """Axes without ticks for one image; all lengths in inches, ``top`` counted from the upper edge."""
     axes = figure.add_axes(_rectangle(figure, left, top, width, height), frameon=True)
-    axes.set(xticks=[], yticks=[], facecolor=PAPER, anchor="NW")
-    axes.grid(False)
+    # Hidden axes have neither ticks nor a grid, whatever rcParams say, and cost no time.
+    axes.xaxis.set_visible(False)
+    axes.yaxis.set_visible(False)
+    axes.set(facecolor=PAPER, anchor="NW")
     for spine in axes.spines.values():
         spine.set(visible=True, color=FAINT, linewidth=0.6)
     return axes
@@ -283,6 +285,8 @@ def png(figure: Figure, description: str = "") -> bytes:
         transparent=False,
         bbox_inches=figure.bbox_inches,
         metadata=metadata,
+        # Three quarters of the time of level 6 are saved for a file that is hardly larger.
+        pil_kwargs={"compress_level": 3},
     )
     return buffer.getvalue()
 
