@@ -121,6 +121,8 @@ class Run:
         started = time.perf_counter()
         try:
             batch = self._step()
+            if self._watchdog.filled:
+                raise tf.errors.OutOfRangeError(None, None, "the runners have ended; the staging area is empty")
         except BaseException as error:
             self.ended = True
             replacement = self.replacement_for(error)

@@ -53,6 +53,7 @@ class Watchdog:
         self._on_sample = on_sample
         self._on_stall = on_stall
         self._on_slow = on_slow
+        self.filled = False  # whether a step may have been given a worthless element of a staging area
         self._end = threading.Event()
         self._ask: Callable[[], Any] | None = None
         self._asked: list[str] = []
@@ -89,15 +90,20 @@ class Watchdog:
         moved_at = time.monotonic()
         seen: Any = None
         tell_after = self._stall_timeout
+        waited: frozenset[tuple[int, int]] = frozenset()
         while not self._end.wait(pause):
             now = time.monotonic()
-            if self._runners.stopping:
-                continue
-            queues = self.sample()
-            if queues:
-                self._on_sample(queues)
             stacks = consumers.look(self._runners.session)
             waiting = self._waiting(stacks)
+            queues = {} if self._runners.stopping else self.sample()
+            if self._runners.has_staging_areas and waiting and waiting == waited and self._nothing_will_come(queues):
+                self.filled = True
+                self._runners.fill_staging_areas()
+            waited = waiting
+            if self._runners.stopping:
+                continue
+            if queues:
+                self._on_sample(queues)
             signature = (
                 waiting,
                 tuple((name, state.size, state.closed) for name, state in queues.items()),
@@ -112,6 +118,13 @@ class Watchdog:
             self._judge(queues, stacks, seconds, tell=seconds >= tell_after)
             if seconds >= tell_after:
                 tell_after *= 2  # a stage that is slow once will be slow again: say it ever more rarely
+
+    def _nothing_will_come(self, queues: Mapping[str, QueueState]) -> bool:
+        """Whether the runners were stopped, or have all ended and closed their queues."""
+        if self._runners.stopping:
+            return True
+        alive = any(runner.thread.is_alive() for runner in self._runners.threads)
+        return not alive and all(state.closed for state in queues.values())
 
     def _waiting(self, stacks: consumers.Stacks) -> frozenset[tuple[int, int]]:
         """The threads, other than runners, that are inside a step, each with the call it is in."""

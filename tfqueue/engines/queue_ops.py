@@ -61,3 +61,33 @@ def existing_cancel_ops(graph: tf.Graph) -> list[tf.Operation]:
         for op in graph.get_operations()
         if op.type in ("QueueClose", "QueueCloseV2") and op.get_attr("cancel_pending_enqueues")
     ]
+
+
+class StagingHandle:
+    """One staging area of a graph, with ops that wake who waits in it.
+
+    A thread that waits in a staging area cannot be cancelled, not even by closing the session: one that waits for room
+    has to be given the room (`clear_op`), one that waits for an element has to be given one (`fill_op`).
+    """
+
+    __slots__ = ("clear_op", "fill_op")
+
+    def __init__(self, operation: tf.Operation) -> None:
+        attributes = {name: operation.get_attr(name) for name in _STAGING_ATTRIBUTES}
+        dtypes = attributes.pop("dtypes")
+        with apart(operation.graph):
+            self.clear_op = tf.raw_ops.StageClear(dtypes=dtypes, **attributes)
+            self.fill_op = tf.raw_ops.Stage(values=[tf.zeros([], dtype) for dtype in dtypes], **attributes)
+
+
+_STAGING_ATTRIBUTES = ("dtypes", "capacity", "memory_limit", "container", "shared_name")
+
+
+def staging_operations(graph: tf.Graph) -> list[tf.Operation]:
+    """One op that puts into it for each staging area of a graph, ours left out."""
+    found = {
+        (op.get_attr("container"), op.get_attr("shared_name")): op
+        for op in graph.get_operations()
+        if op.type == "Stage" and not op.name.startswith("tfqueue/")
+    }
+    return list(found.values())

@@ -16,7 +16,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfqueue.engines.queue_ops import QUEUE_TYPES, QueueHandle, existing_cancel_ops, queue_operations
+from tfqueue.engines.queue_ops import (
+    QUEUE_TYPES,
+    QueueHandle,
+    StagingHandle,
+    existing_cancel_ops,
+    queue_operations,
+    staging_operations,
+)
 
 tf1 = tf.compat.v1
 
@@ -112,6 +119,7 @@ class RunnerThreads:
         self._all_threads: list[threading.Thread] = []
         self._known_runners: set[int] = set()
         self._cancel_calls: dict[str, Callable[[], Any]] = {}
+        self._staging_calls: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {}
         self._graph_version = -1
         self._lock = threading.Lock()
 
@@ -140,6 +148,12 @@ class RunnerThreads:
             handle = QueueHandle(operation)
             self.handles[operation.name] = handle
             self._cancel_calls[operation.name] = self.session.make_callable(handle.cancel_op)
+        for operation in staging_operations(self.graph):
+            if operation.name in self._staging_calls or self.graph.finalized:
+                continue
+            staging = StagingHandle(operation)
+            calls = (self.session.make_callable(staging.clear_op), self.session.make_callable(staging.fill_op))
+            self._staging_calls[operation.name] = calls
         if self.graph.finalized:
             for op in existing_cancel_ops(self.graph):
                 queue = op.inputs[0].op.name
@@ -198,11 +212,29 @@ class RunnerThreads:
     def cancel_queues(self) -> None:
         """Close every queue and cancel what waits in it, so that no thread stays blocked in one."""
         with self._lock:
-            for cancel in self._cancel_calls.values():
+            clears = [clear for clear, _ in self._staging_calls.values()]
+            for cancel in (*self._cancel_calls.values(), *clears):
                 try:
                     cancel()
                 except (tf.errors.OpError, RuntimeError):
                     continue  # already closed, or the session is gone: either way nobody waits in it any more
+
+    def fill_staging_areas(self) -> None:
+        """Give who waits for an element of a staging area a worthless one.
+
+        Only once nothing else can come: the step that takes it must not be delivered.
+        """
+        with self._lock:
+            for _, fill in self._staging_calls.values():
+                try:
+                    fill()
+                except (tf.errors.OpError, RuntimeError):
+                    continue
+
+    @property
+    def has_staging_areas(self) -> bool:
+        """Whether the graph carries data through a staging area."""
+        return bool(self._staging_calls)
 
     def stop(self, grace: float) -> list[threading.Thread]:
         """Ask all threads to stop, free those that wait in a queue, and join them.
