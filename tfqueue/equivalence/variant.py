@@ -63,15 +63,25 @@ class Blueprint:
             tf1.train.import_meta_graph(meta)
             graph = tf1.get_default_graph()
             for proto in self._runners:
-                single = type(proto)()
-                single.CopyFrom(proto)
-                names = list(dict.fromkeys(single.enqueue_op_name))
-                del single.enqueue_op_name[:]
-                single.enqueue_op_name.extend(names)
-                tf1.train.add_queue_runner(tf1.train.QueueRunner.from_proto(single))
+                runner = tf1.train.QueueRunner(
+                    _Queue(graph.as_graph_element(proto.queue_name)),
+                    [graph.as_graph_element(name) for name in dict.fromkeys(proto.enqueue_op_name)],
+                    close_op=graph.as_graph_element(proto.close_op_name),
+                    cancel_op=graph.as_graph_element(proto.cancel_op_name),
+                    queue_closed_exception_types=(self._tf.errors.OutOfRangeError, self._tf.errors.CancelledError),
+                )
+                tf1.train.add_queue_runner(runner)
             return self._tf.nest.map_structure(graph.get_tensor_by_name, self._names)
 
         return build
+
+
+class _Queue:
+    """What a QueueRunner needs of its queue, when only the op is there."""
+
+    def __init__(self, op: Any) -> None:
+        self.name = op.name
+        self.queue_ref = op.outputs[0]
 
 
 def _nodes(graph_def: Any) -> list[Node]:
