@@ -63,8 +63,14 @@ class GraphView:
         self.types: list[str] = [op.type for op in self.ops]
         self.by_name: dict[str, Any] = {op.name: op for op in self.ops}
         self.position: dict[str, int] = {name: index for index, name in enumerate(self.by_name)}
+        self._definition: Any | None = None
         self._functions: dict[str, Any] | None = None
         self._skipped_folders = _skipped_folders()
+
+    @property
+    def versions(self) -> Any:
+        """The versions under which the graph's ops were made."""
+        return self.graph.graph_def_versions
 
     def of_type(self, types: Iterable[str]) -> Iterator[Any]:
         """The ops of some types, in graph order."""
@@ -126,7 +132,7 @@ class GraphView:
         waiting = list(_called_functions(op.node_def.attr.values()))
         seen = set(waiting)
         while waiting:
-            definition = self._function(waiting.pop())
+            definition = self.function(waiting.pop())
             if definition is None:
                 continue
             for node in definition.node_def:
@@ -137,11 +143,21 @@ class GraphView:
                         waiting.append(name)
         return frozenset(found)
 
-    def _function(self, name: str) -> Any | None:
-        if self._functions is None:
+    def calls_functions(self, op: Any) -> bool:
+        """Whether an op calls functions of the graph's library (tf.cond, tf.while_loop, tf.function)."""
+        return any(True for _ in _called_functions(op.node_def.attr.values()))
+
+    def library(self) -> Any:
+        """The functions and gradients of the graph."""
+        if self._definition is None:
             # The only public way to the functions; paid only by graphs that call some.
-            library = self.graph.as_graph_def().library
-            self._functions = {function.signature.name: function for function in library.function}
+            self._definition = self.graph.as_graph_def()
+        return self._definition.library
+
+    def function(self, name: str) -> Any | None:
+        """The FunctionDef with this name, or None."""
+        if self._functions is None:
+            self._functions = {item.signature.name: item for item in self.library().function}
         return self._functions.get(name)
 
     def source_of(self, op: Any) -> str | None:

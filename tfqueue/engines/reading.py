@@ -1,0 +1,108 @@
+"""The readers of a queue graph as datasets: (key, value) of every record of a stream of file names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfqueue.errors import CannotLower
+from tfqueue.topology.model import Reader
+
+
+def read_records(names: Any, reader: Reader, *, up_to: int | None, with_keys: bool) -> Any:
+    """The records that a reader gives of the files named by a dataset.
+
+    Args:
+        names: A dataset of scalar strings.
+        reader: The reader.
+        up_to: The most records of one ``read_up_to``, which never crosses the end of a file; None for ``read``.
+        with_keys: Whether the keys are needed (to compute those of TFRecords costs a step a record).
+
+    Returns:
+        A dataset of (key, value): scalar strings, or vectors of them where ``up_to`` is given. The keys are
+        empty strings where they are not needed.
+
+    Raises:
+        CannotLower: tf.data has nothing that reads such files.
+    """
+    if reader.kind == "Identity":
+        return _in_vectors(names.map(lambda name: (name, name)), up_to)
+    if reader.kind == "WholeFile":
+        return _in_vectors(
+            names.map(lambda name: (name, tf.io.read_file(name)), num_parallel_calls=tf.data.AUTOTUNE), up_to
+        )
+    if reader.kind == "TFRecord" and up_to is None and not with_keys:
+        records = tf.data.TFRecordDataset(names, compression_type=reader.compression)
+        return records.map(lambda value: (tf.constant(b""), value))
+    open_file = _open_file(reader, with_keys)
+    return names.flat_map(lambda name: _in_vectors(open_file(name), up_to))
+
+
+def count_records(name: Any, reader: Reader) -> Any:
+    """The number of records of a file, as an int64 scalar; reads the file."""
+    if reader.kind in ("Identity", "WholeFile"):
+        return tf.constant(1, tf.int64)
+    return _open_file(reader, False)(name).reduce(tf.constant(0, tf.int64), lambda count, *_: count + 1)
+
+
+def _in_vectors(records: Any, up_to: int | None) -> Any:
+    return records if up_to is None else records.batch(up_to)
+
+
+def _open_file(reader: Reader, with_keys: bool) -> Callable[[Any], Any]:
+    """A function from one file name to the (key, value) pairs of the file."""
+    if reader.kind == "TFRecord":
+
+        def open_file(name: Any) -> Any:
+            records = tf.data.TFRecordDataset(name, compression_type=reader.compression)
+            if not with_keys:
+                return records.map(lambda value: (tf.constant(b""), value))
+            # The key is the offset of the record: 8 bytes of length, 4 + 4 of checksums, and the record.
+            return records.scan(
+                tf.constant(0, tf.int64),
+                lambda offset, value: (
+                    offset + 16 + tf.cast(tf.strings.length(value), tf.int64),
+                    (_key(name, offset), value),
+                ),
+            )
+
+    elif reader.kind == "TextLine":
+        skip = reader.skip_header_lines or 0
+
+        def open_file(name: Any) -> Any:
+            lines = tf.data.TextLineDataset(name).enumerate(start=1).skip(skip)
+            return lines.map(lambda number, line: (_key(name, number), line))
+
+    elif reader.kind == "FixedLengthRecord":
+
+        def open_file(name: Any) -> Any:
+            return _fixed_length(name, reader).enumerate().map(lambda number, value: (_key(name, number), value))
+
+    else:
+        raise CannotLower(
+            f"tf.data has no reader for what a {reader.kind} reader reads: {reader.name} ({reader.source})",
+            op=reader.name,
+            source=reader.source,
+            advice="convert the records to TFRecord files once, and read those",
+        )
+    return open_file
+
+
+def _fixed_length(name: Any, reader: Reader) -> Any:
+    size, hop = reader.record_bytes or 0, reader.hop_bytes or 0
+    header, footer = reader.header_bytes or 0, reader.footer_bytes or 0
+    if hop in (0, size) and not reader.compression:
+        return tf.data.FixedLengthRecordDataset(name, size, header, footer)
+    # Records that overlap or leave gaps, or a compressed file: cut out of the whole file.
+    whole = tf.io.read_file(name)
+    if reader.compression:
+        whole = tf.io.decode_compressed(whole, reader.compression)
+    last = tf.strings.length(whole) - footer - size
+    starts = tf.data.Dataset.range(header, tf.cast(last, tf.int64) + 1, hop or size)
+    return starts.map(lambda start: tf.strings.substr(whole, tf.cast(start, tf.int32), size))
+
+
+def _key(name: Any, number: Any) -> Any:
+    return tf.strings.join([name, tf.strings.as_string(number)], separator=":")

@@ -1,0 +1,635 @@
+"""The engine "tfdata": a queue graph lowered to one tf.data.Dataset that delivers the same batches.
+
+Each queue becomes the dataset of its elements. A stage between queues becomes a map over what it takes from
+them; ``enqueue_many`` becomes unbatch, ``dequeue_many`` becomes batch, a conditional enqueue becomes filter, an
+epoch counter becomes range, a reader becomes the dataset of its kind. What has no exact counterpart raises
+CannotLower; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from tfqueue.build import build
+from tfqueue.engines.conditional import Enqueued, enqueued
+from tfqueue.engines.fixed_values import FixedValues
+from tfqueue.engines.reading import count_records, read_records
+from tfqueue.engines.sparse import TakenSparse, serialize, stored_sparse
+from tfqueue.engines.stage import StageFunction, extract
+from tfqueue.errors import CannotLower, InvalidArgument
+from tfqueue.topology.model import Dequeue, Enqueue, Queue, Read, Reader, Topology, Transform
+from tfqueue.topology.subgraph import GraphView
+from tfqueue.topology.trace import fetch_elements, trace
+
+tf1 = tf.compat.v1
+
+SHUFFLES = ("native",)
+_ENDLESS = 2**63 - 1
+
+
+def to_dataset(
+    target: Callable[[], Any] | tf.Graph,
+    fetches: Any = None,
+    *,
+    shuffle: str = "native",
+    session: Any | None = None,
+) -> Any:
+    """Turn a TF1 queue-runner pipeline into a tf.data.Dataset that delivers the same batches.
+
+    The same records, batch sizes, remainder rule, epochs, padding and filters; where the order of the pipeline
+    is defined (nothing shuffled, one thread) the same order, bit for bit. Stages run as written, so what they
+    compute is bit-equal; random ops with a seed give the same values in the first pass over the dataset.
+
+    Args:
+        target: A build function, or a graph (also one imported from a MetaGraph).
+        fetches: With a graph: the tensors of a step, in any nest.
+        shuffle: What stands for a shuffle queue: ``"native"``, Dataset.shuffle over as many elements as the
+            queue promises to mix (min_after_dequeue and the one that is drawn).
+        session: A session of ``target`` that holds trained or loaded values of the variables and tables that
+            the pipeline reads; without it their initialisers are run.
+
+    Returns:
+        A ``tf.data.Dataset`` whose elements have the structure of the fetches, with tuples instead of lists.
+
+    Raises:
+        CannotLower: A part of the pipeline has no exact counterpart; names the op, its line and the reason.
+        InvalidArgument: An argument that cannot work.
+        InvalidBuildFunction: The build function returned no tensors of its graph.
+    """
+    if shuffle not in SHUFFLES:
+        raise InvalidArgument(f"shuffle is {shuffle!r}; known are {', '.join(map(repr, SHUFFLES))}")
+    if isinstance(target, tf.Graph):
+        if fetches is None:
+            raise InvalidArgument("a graph does not say what a step fetches; pass fetches=, its tensors")
+        graph = target
+    else:
+        if fetches is not None:
+            raise InvalidArgument("fetches belong to a graph; a build function returns its own")
+        graph = tf.Graph()
+        fetches = build(target, graph)
+    return _Lowering(graph, fetches, session).dataset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """The elements of a queue, or the records of a reader.
+
+    Attributes:
+        dataset: A dataset of flat tuples, one tensor for each component.
+        sparse: For each component whether it is a serialized SparseTensor.
+    """
+
+    dataset: Any
+    sparse: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What runs of a stage take from its cuts.
+
+    Attributes:
+        names: The names of the legacy tensors.
+        dataset: A dataset of flat tuples, one value for each name; one element a run.
+        sparse: Those of the names that hold serialized SparseTensors.
+    """
+
+    names: tuple[str, ...]
+    dataset: Any
+    sparse: frozenset[str]
+
+
+class _Lowering:
+    """Lowers one graph."""
+
+    def __init__(self, graph: tf.Graph, fetches: Any, session: Any | None) -> None:
+        self.view = GraphView(graph)
+        self.fetches = fetches
+        self.elements = fetch_elements(graph, fetches)
+        self.topology: Topology = trace(graph, fetches)
+        self.fixed = FixedValues(self.view, session)
+        self.live = set(self.topology.live_queues())
+        self.cuts: dict[str, Dequeue | Read] = {cut.name: cut for cut in self.topology.dequeues}
+        self.cuts.update({read.name: read for read in self.topology.reads})
+        self.reader_of = {read.name: reader for reader in self.topology.readers for read in reader.reads}
+
+    # -- the fetches ------------------------------------------------------------------------------------
+
+    def dataset(self) -> Any:
+        """The whole pipeline."""
+        stage = self.topology.fetch_stage
+        if stage is None or not stage.inputs:
+            raise CannotLower(
+                "no fetch depends on a queue or a reader, so there is no stream of data",
+                advice="return the tensors that the queues deliver",
+            )
+        for element in self.elements:
+            if not isinstance(element, tf.Tensor):
+                raise CannotLower(
+                    f"the fetch {element.name} is an op without a value; a dataset delivers tensors only",
+                    op=element.name,
+                    advice="fetch the tensors of the batch, and run the op in the training step",
+                )
+        inputs = self._inputs(stage)
+        dataset = self._run(stage, inputs, [(element, None) for element in self.elements], ())
+
+        def pack(*values: Any) -> Any:
+            shaped = [_shaped(value, element.shape) for value, element in zip(values, self.elements, strict=True)]
+            return _without_lists(tf.nest.pack_sequence_as(self.fetches, shaped, expand_composites=True))
+
+        dataset = dataset.map(pack)
+        # What the functions use without owning it: lookup tables, and the graph, which keeps py_funcs alive.
+        dataset._tfqueue_resources = (self.view.graph, self.fixed.resources)
+        return dataset
+
+    # -- queues -----------------------------------------------------------------------------------------
+
+    def _queue(self, name: str) -> _Elements:
+        """The elements of a queue in the order in which they are dequeued."""
+        queue = self.topology.queue(name)
+        if queue.kind == "Priority":
+            raise CannotLower(
+                f"{_words(queue)} gives the smallest priority of what is in it at that moment, which depends on "
+                f"the timing of threads",
+                op=queue.name,
+                source=queue.source,
+                advice="sort the records before they are written, or bucket them with Dataset.group_by_window",
+            )
+        if not queue.enqueues or any(not enqueue.copies for enqueue in queue.enqueues):
+            outside = [e.name for e in queue.enqueues if not e.copies]
+            by = f"Python code that runs {', '.join(outside)}" if outside else "nothing in the graph"
+            element = ", ".join(str(component) for component in queue.components)
+            raise CannotLower(
+                f"{_words(queue)} is filled by {by}, which is not in the graph",
+                op=queue.name,
+                source=queue.source,
+                advice=f"write the feeding loop as a generator of ({element}) and use Dataset.from_generator",
+            )
+        elements = self._enqueued(queue)
+        if queue.kind == "RandomShuffle":
+            return _Elements(_native_shuffle(elements.dataset, queue), elements.sparse)
+        return elements
+
+    def _enqueued(self, queue: Queue) -> _Elements:
+        """The elements of a queue in the order in which they are enqueued."""
+        runs = [self._component_outputs(enqueue) for enqueue in queue.enqueues]
+        sparse = tuple(wrap is not None for _, wrap in runs[0].outputs[: len(queue.components)])
+        if any(len(run.outputs) != len(runs[0].outputs) for run in runs):
+            raise CannotLower(
+                f"some enqueue ops of {_words(queue)} are conditional and others are not",
+                op=queue.name,
+                source=queue.source,
+                advice="give every branch a keep_input",
+            )
+        stages = [self.topology.transform(enqueue.transform) for enqueue in queue.enqueues]
+        dataset, passed = self._in_turns(queue, stages, runs)
+        sparse = tuple(own or through for own, through in zip(sparse, passed, strict=True))
+        count = len(queue.components)
+        if runs[0].keeps is not None:
+            keeps = runs[0].keeps
+            dataset = dataset.filter(lambda *values: keeps(values[count])).map(lambda *values: values[:count])
+        if len({enqueue.many for enqueue in queue.enqueues}) > 1:
+            raise CannotLower(
+                f"{_words(queue)} is filled by both enqueue and enqueue_many",
+                op=queue.name,
+                source=queue.source,
+                advice="use enqueue_many in every branch",
+            )
+        if queue.enqueues[0].many:
+            dataset = dataset.unbatch()
+        dataset = dataset.map(lambda *values: tuple(self._as_component(queue, sparse, values)))
+        return _Elements(dataset, sparse)
+
+    def _as_component(self, queue: Queue, sparse: Sequence[bool], values: Sequence[Any]) -> list[Any]:
+        return [
+            value if is_sparse or component.shape is None else _shaped(value, component.shape)
+            for value, component, is_sparse in zip(values, queue.components, sparse, strict=True)
+        ]
+
+    def _component_outputs(self, enqueue: Enqueue) -> _Run:
+        """What a run of an enqueue has to compute: its components, and the condition if there is one."""
+        what: Enqueued = enqueued(self.view, enqueue)
+        outputs: list[tuple[Any, Any]] = [(tensor, stored_sparse(self.view, tensor)) for tensor in what.tensors]
+        if what.condition is not None:
+            outputs.append((what.condition, None))
+        return _Run(tuple(outputs), what.also, None if what.condition is None else what.keeps)
+
+    # -- several enqueue ops of one queue ---------------------------------------------------------------
+
+    def _in_turns(
+        self, queue: Queue, stages: Sequence[Transform], runs: Sequence[_Run]
+    ) -> tuple[Any, tuple[bool, ...]]:
+        """The runs of the enqueue ops of a queue, which take turns."""
+        if len(stages) == 1:
+            inputs = self._inputs(stages[0])
+            return self._run_with_flags(stages[0], inputs, runs[0], queue)
+        streams = [frozenset(self._stream(cut) for cut in stage.inputs) for stage in stages]
+        if len(set(streams)) == 1 and all(len(stage.inputs) == 1 for stage in stages):
+            return self._branches_of_one_stream(queue, stages, runs)
+        if all(not (a & b) for i, a in enumerate(streams) for b in streams[i + 1 :]):
+            return self._independent_branches(queue, stages, runs)
+        raise CannotLower(
+            f"the {len(stages)} enqueue ops of {_words(queue)} take from some queues together and from others "
+            f"apart; which records meet depends on the timing of threads",
+            op=queue.name,
+            source=queue.source,
+            advice="let every branch take from the same queue, or each from its own",
+        )
+
+    def _branches_of_one_stream(
+        self, queue: Queue, stages: Sequence[Transform], runs: Sequence[_Run]
+    ) -> tuple[Any, tuple[bool, ...]]:
+        """Branch i of M gets every M-th of what one queue or reader gives, beginning with the i-th."""
+        inputs = [self._inputs(stage, consumers=stages) if i == 0 else None for i, stage in enumerate(stages)]
+        first = inputs[0]
+        assert first is not None
+        takes = {self._take_of(self.cuts[stage.inputs[0]]) for stage in stages}
+        if len(takes) > 1:
+            raise CannotLower(
+                f"the branches that fill {_words(queue)} take different numbers of elements from one queue",
+                op=queue.name,
+                source=queue.source,
+                advice="dequeue the same number in every branch",
+            )
+        functions = []
+        for stage, run in zip(stages, runs, strict=True):
+            names = self._names_of(stage.inputs[0])
+            functions.append(self._function(stage, _Inputs(names, None, _renamed(first, names)), run))
+        count = len(stages)
+        flags = self._passed_through(first, runs[0], queue)
+        if len({function.fingerprint for function in functions}) == 1:
+            return self._map(first.dataset, functions[0]), flags
+
+        def choose(index: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+            branches = [lambda function=function: function.call(*values) for function in functions]
+            chosen: tuple[Any, ...] = tf.switch_case(tf.cast(index % count, tf.int32), branches)
+            return chosen
+
+        dataset = first.dataset.enumerate().map(
+            tf.autograph.experimental.do_not_convert(choose),
+            num_parallel_calls=None if any(function.stateful for function in functions) else tf.data.AUTOTUNE,
+        )
+        return dataset, flags
+
+    def _independent_branches(
+        self, queue: Queue, stages: Sequence[Transform], runs: Sequence[_Run]
+    ) -> tuple[Any, tuple[bool, ...]]:
+        """Branches with a queue or reader each: their runs in turn, those that have ended left out."""
+        datasets = []
+        flags: tuple[bool, ...] = ()
+        for stage, run in zip(stages, runs, strict=True):
+            dataset, flags = self._run_with_flags(stage, self._inputs(stage, siblings=stages), run, queue)
+            datasets.append(dataset)
+        choices = tf.data.Dataset.range(len(datasets)).repeat()
+        return tf.data.Dataset.choose_from_datasets(datasets, choices, stop_on_empty_dataset=False), flags
+
+    # -- stages -----------------------------------------------------------------------------------------
+
+    def _run_with_flags(
+        self, stage: Transform, inputs: _Inputs, run: _Run, queue: Queue
+    ) -> tuple[Any, tuple[bool, ...]]:
+        dataset = self._run(stage, inputs, run.outputs, run.also)
+        return dataset, self._passed_through(inputs, run, queue)
+
+    def _passed_through(self, inputs: _Inputs, run: _Run, queue: Queue) -> tuple[bool, ...]:
+        """Which components are serialized SparseTensors of an earlier queue, handed on as they are."""
+        return tuple(tensor.name in inputs.sparse for tensor, _ in run.outputs[: len(queue.components)])
+
+    def _run(self, stage: Transform, inputs: _Inputs, outputs: Sequence[tuple[Any, Any]], also: Sequence[Any]) -> Any:
+        """A dataset with the outputs of one run of a stage for each element of its inputs."""
+        return self._map(inputs.dataset, self._function(stage, inputs, _Run(tuple(outputs), tuple(also), None)))
+
+    def _function(self, stage: Transform, inputs: _Inputs, run: _Run) -> _Call:
+        words = "the stage of the fetches" if stage.target is None else f"the stage that fills {stage.target}"
+        cut_ops = [self.view.by_name[name] for name in stage.inputs]
+        taken = TakenSparse(self.view, stage, frozenset(inputs.names))
+        wanted: list[Any] = []
+        places: list[tuple[int, int, bool | None]] = []
+        for tensor, stored in run.outputs:
+            tensors, many = ([tensor], None) if stored is None else stored
+            places.append((len(wanted), len(tensors), many))
+            wanted.extend(tensors)
+        function = extract(self.view, wanted, cuts=cut_ops, also=run.also, replaced=taken.tensors, words=words)
+        misused = sorted(name for name in function.inputs if name in inputs.sparse and name not in taken.sources)
+        if any(name not in {tensor.name for tensor in wanted} for name in misused):
+            raise CannotLower(
+                f"{words} computes with {misused[0]}, the number under which a queue keeps a SparseTensor",
+                op=misused[0].partition(":")[0],
+                advice="turn it back into a SparseTensor first",
+            )
+        fixed = self.fixed.of(function.fixed)
+        for op_name, value in list(fixed.items()):
+            if not tf.is_tensor(value):
+                fixed[op_name] = tf.constant(value)
+
+        def call(*values: Any) -> tuple[Any, ...]:
+            epoch, values = (values[0], values[1:]) if function.counters else (None, values)
+            given = dict(zip(inputs.names, values, strict=True))
+            given.update(taken.restore(given))
+            given.update(fixed)
+            given.update(dict.fromkeys(function.counters, epoch))
+            results = function(given)
+            return tuple(
+                results[start] if many is None else serialize(*results[start : start + count], many=many)
+                for start, count, many in places
+            )
+
+        return _Call(call, function, bool(stage.python))
+
+    def _map(self, dataset: Any, call: _Call) -> Any:
+        limit = min((int(self.view.by_name[name].get_attr("limit")) for name in call.function.counters), default=None)
+        if limit is not None:
+            dataset = dataset.enumerate().take(limit).map(lambda index, values: (index, *values))
+        return call.map(dataset)
+
+    # -- what a stage takes -----------------------------------------------------------------------------
+
+    def _inputs(
+        self,
+        stage: Transform,
+        *,
+        consumers: Sequence[Transform] = (),
+        siblings: Sequence[Transform] = (),
+    ) -> _Inputs:
+        """What the runs of a stage take from its cuts.
+
+        Args:
+            stage: The stage.
+            consumers: All stages that share its one stream in turns.
+            siblings: The stages of the same queue, whose readers may share a queue of file names with it.
+        """
+        if not stage.inputs:
+            # A source: it runs without end, or until its epoch counter ends it.
+            runs = tf.data.Dataset.range(_ENDLESS).map(lambda number: (number,))
+            return _Inputs(("number of the run",), runs, frozenset())
+        groups: dict[str, list[str]] = {}
+        for cut in stage.inputs:
+            groups.setdefault(self._stream(cut), []).append(cut)
+        parts = [self._take(cuts, consumers or (stage,), siblings) for cuts in groups.values()]
+        names = tuple(name for part in parts for name in part.names)
+        sparse = frozenset().union(*(part.sparse for part in parts))
+        if len(parts) == 1:
+            return _Inputs(names, parts[0].dataset, sparse)
+        dataset = tf.data.Dataset.zip(tuple(part.dataset for part in parts))
+        return _Inputs(names, dataset.map(lambda *values: tuple(v for part in values for v in part)), sparse)
+
+    def _stream(self, cut: str) -> str:
+        """What a cut takes from: a queue or a reader, by name."""
+        node = self.cuts[cut]
+        if isinstance(node, Read):
+            return self.reader_of[cut].name
+        if node.queue is None or node.conditional:
+            raise CannotLower(
+                f"{node.name} ({node.source}) takes from one of several queues, chosen while running: "
+                f"{', '.join(node.candidates)}",
+                op=node.name,
+                source=node.source,
+                advice="make a dataset of each, and choose with Dataset.choose_from_datasets, or in Python",
+            )
+        return node.queue
+
+    def _names_of(self, cut: str) -> tuple[str, ...]:
+        return tuple(tensor.name for tensor in self.view.by_name[cut].outputs)
+
+    def _take_of(self, cut: Dequeue | Read) -> tuple[str, int | None]:
+        return (cut.kind, cut.batch_size) if isinstance(cut, Dequeue) else ("read", cut.up_to)
+
+    def _take(self, cuts: Sequence[str], consumers: Sequence[Transform], siblings: Sequence[Transform]) -> _Inputs:
+        """What one run takes from one queue or reader, through one cut or several."""
+        node = self.cuts[cuts[0]]
+        if isinstance(node, Read):
+            if len(cuts) > 1:
+                raise CannotLower(
+                    f"one stage reads twice from the reader {self.reader_of[cuts[0]].name}: {', '.join(cuts)}",
+                    op=cuts[1],
+                    source=node.source,
+                    advice="read records in pairs with Dataset.batch(2)",
+                )
+            return self._records(node, consumers, siblings)
+        queue = self.topology.queue(str(node.queue))
+        self._only_these(queue.name, [*queue.dequeues, *queue.reads], consumers)
+        elements = self._queue(queue.name)
+        dequeues = [self.cuts[cut] for cut in cuts]
+        parts = []
+        for dequeue in dequeues:
+            assert isinstance(dequeue, Dequeue)
+            if dequeue.batch_size is None:
+                raise CannotLower(
+                    f"the batch size of {dequeue.name} ({dequeue.source}) is decided while running",
+                    op=dequeue.name,
+                    source=dequeue.source,
+                    advice="make it a constant, or unbatch and batch in Python",
+                )
+            parts.append((dequeue.kind, dequeue.batch_size))
+        names = tuple(name for cut in cuts for name in self._names_of(cut))
+        sparse = frozenset(
+            name for cut in cuts for name, flag in zip(self._names_of(cut), elements.sparse, strict=True) if flag
+        )
+        if len(parts) == 1:
+            kind, size = parts[0]
+            dataset = elements.dataset
+            if kind != "dequeue":
+                dataset = _batched(dataset, queue, elements.sparse, size, keep=kind == "dequeue_up_to")
+            return _Inputs(names, dataset, sparse)
+        if any(kind == "dequeue_up_to" for kind, _ in parts):
+            raise CannotLower(
+                f"a step takes several times from {_words(queue)}, once with dequeue_up_to",
+                op=queue.name,
+                source=queue.source,
+                advice="drop allow_smaller_final_batch, or take once and split",
+            )
+        return _Inputs(names, _split_batches(elements.dataset, queue, elements.sparse, parts), sparse)
+
+    def _only_these(self, stream: str, cuts: Sequence[str], consumers: Sequence[Transform]) -> None:
+        """Refuse a queue that also feeds somebody else: who gets which element depends on timing."""
+        ours = {stage.name for stage in consumers}
+        for cut in cuts:
+            others = [name for name in self.cuts[cut].consumers if name not in ours]
+            if others:
+                other = self.topology.transform(others[0])
+                target = "the fetches" if other.target is None else f"queue {other.target}"
+                dead = "" if other.target is None or other.target in self.live else ", which no fetch depends on,"
+                raise CannotLower(
+                    f"{stream} also feeds {target}{dead} through {cut}; who gets which of its elements depends "
+                    f"on the timing of threads",
+                    op=cut,
+                    source=self.cuts[cut].source,
+                    advice="remove the other consumer, or give each its own producer",
+                )
+
+    # -- readers ----------------------------------------------------------------------------------------
+
+    def _records(self, read: Read, consumers: Sequence[Transform], siblings: Sequence[Transform]) -> _Inputs:
+        reader = self.reader_of[read.name]
+        self._only_these(reader.name, [other.name for other in reader.reads], consumers)
+        if read.queue is None or (read.many and read.up_to is None):
+            raise CannotLower(
+                f"where {read.name} ({read.source}) reads from, or how many records, is decided while running",
+                op=read.name,
+                source=read.source,
+                advice="read from one queue, with a constant number",
+            )
+        queue = self.topology.queue(read.queue)
+        team = [consumers] if not siblings else [siblings]
+        stages = [stage for group in team for stage in group]
+        self._only_these(queue.name, [*queue.dequeues, *queue.reads], stages)
+        names = self._queue(queue.name).dataset.map(lambda name: name)
+        readers = [
+            self.reader_of[cut]
+            for stage in stages
+            for cut in stage.inputs
+            if cut in self.reader_of and self.cuts[cut].queue == queue.name
+        ]
+        readers = list({id(other): other for other in readers}.values())
+        if len(readers) > 1:
+            names = _share_of(names, readers, readers.index(reader))
+        with_keys = bool(self.view.by_name[read.name].outputs[0].consumers()) or any(
+            element.name == f"{read.name}:0" for element in self.elements
+        )
+        dataset = read_records(names, reader, up_to=read.up_to, with_keys=with_keys)
+        return _Inputs(self._names_of(read.name), dataset, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a run of an enqueue computes: (tensor, parts of the SparseTensor it is the number of) and the condition."""
+
+    outputs: tuple[tuple[Any, Any], ...]
+    also: tuple[Any, ...]
+    keeps: Callable[[Any], Any] | None
+
+
+class _Call:
+    """A stage as a function of flat tuples."""
+
+    def __init__(self, call: Callable[..., tuple[Any, ...]], function: StageFunction, runs_python: bool) -> None:
+        self.call = _in_frames(call) if function.has_frames else call
+        self.function = function
+        self.stateful = bool(function.stateful)
+        self.runs_python = runs_python
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for stages that compute the same."""
+        return self.function.fingerprint()
+
+    def map(self, dataset: Any) -> Any:
+        call = tf.autograph.experimental.do_not_convert(self.call)
+        if self.runs_python:
+            return _map_until_stopped(dataset, call)
+        # Ops that keep a state must be run in the order of the records.
+        return dataset.map(call, num_parallel_calls=None if self.stateful else tf.data.AUTOTUNE)
+
+
+def _in_frames(call: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    """A function whose ops get no control dependencies of their own, which must not cross the frame of a loop."""
+
+    def wrapped(*values: Any) -> tuple[Any, ...]:
+        signature = [tf.TensorSpec(value.shape, value.dtype) for value in values]
+        return tuple(tf1.wrap_function(lambda *inside: call(*inside), signature)(*values))
+
+    return wrapped
+
+
+def _map_until_stopped(dataset: Any, call: Callable[..., tuple[Any, ...]]) -> Any:
+    """A map that ends where the function raises OutOfRange, as a queue does: a py_func raised StopIteration.
+
+    Dataset.map takes that for an error, since it promises as many elements as it gets.
+    """
+    function = tf.function(call, autograph=False).get_concrete_function(*dataset.element_spec)
+    spec = function.structured_outputs
+    structure = tuple(tf.TensorSpec(output.shape, output.dtype) for output in spec)
+    variant = tf.raw_ops.MapDataset(
+        input_dataset=tf.data.experimental.to_variant(dataset),
+        other_arguments=function.captured_inputs,
+        f=function,
+        output_types=[output.dtype for output in structure],
+        output_shapes=[output.shape for output in structure],
+        use_inter_op_parallelism=True,
+        preserve_cardinality=False,
+    )
+    stopped = tf.data.experimental.from_variant(variant, structure)
+    stopped._tfqueue_function = function
+    return stopped
+
+
+def _share_of(names: Any, readers: Sequence[Reader], index: int) -> Any:
+    """Of several readers that take file names from one queue: those that one of them gets.
+
+    The readers read in turns, a record each; the one that first comes to the end of its file takes the next name.
+    """
+    count = len(readers)
+
+    def assign(read: Any, name: Any) -> tuple[Any, tuple[Any, Any]]:
+        # The first to be done is the one that has read least, the earlier in turn of equals.
+        owner = tf.argmin(read)
+        branches = [lambda reader=reader: count_records(name, reader) for reader in readers]
+        records = tf.switch_case(tf.cast(owner, tf.int32), branches)
+        return tf.tensor_scatter_nd_add(read, [[owner]], [records]), (owner, name)
+
+    assigned = names.scan(tf.zeros([count], tf.int64), assign)
+    return assigned.filter(lambda owner, _: owner == index).map(lambda _, name: name)
+
+
+def _native_shuffle(dataset: Any, queue: Queue) -> Any:
+    size = queue.min_after_dequeue + 1 if queue.min_after_dequeue else (queue.capacity or 1)
+    seed = None if not queue.seed and not queue.seed2 else (queue.seed * 1_000_003 + queue.seed2) % (2**62)
+    return dataset.shuffle(size, seed=seed)
+
+
+def _batched(dataset: Any, queue: Queue, sparse: Sequence[bool], size: int, *, keep: bool) -> Any:
+    if queue.kind == "PaddingFIFO":
+        shapes = tuple(
+            tf.TensorShape([3]) if flag else tf.TensorShape(component.shape)
+            for component, flag in zip(queue.components, sparse, strict=True)
+        )
+        return dataset.padded_batch(size, padded_shapes=shapes, drop_remainder=not keep)
+    return dataset.batch(size, drop_remainder=not keep)
+
+
+def _split_batches(dataset: Any, queue: Queue, sparse: Sequence[bool], parts: Sequence[tuple[str, int]]) -> Any:
+    """Several dequeues of one queue in one run: each takes the next elements."""
+    total = sum(size for _, size in parts)
+    if queue.kind == "PaddingFIFO":
+        raise CannotLower(
+            f"a step takes several padded batches from {_words(queue)}, each padded to its own longest element",
+            op=queue.name,
+            source=queue.source,
+            advice="take once and split, or iterate with get_next several times",
+        )
+
+    def split(*values: Any) -> tuple[Any, ...]:
+        taken: list[Any] = []
+        start = 0
+        for kind, size in parts:
+            taken.extend(value[start] if kind == "dequeue" else value[start : start + size] for value in values)
+            start += size
+        return tuple(taken)
+
+    return dataset.batch(total, drop_remainder=True).map(split)
+
+
+def _renamed(inputs: _Inputs, names: Sequence[str]) -> frozenset[str]:
+    return frozenset(new for old, new in zip(inputs.names, names, strict=True) if old in inputs.sparse)
+
+
+def _words(queue: Queue) -> str:
+    return f"the queue {queue.name}" + (f" ({queue.source})" if queue.source else "")
+
+
+def _shaped(value: Any, shape: Any) -> Any:
+    return tf.ensure_shape(value, shape) if tf.TensorShape(shape).rank is not None else value
+
+
+def _without_lists(structure: Any) -> Any:
+    """Lists as tuples: a dataset would stack the tensors of a list into one."""
+    if isinstance(structure, dict):
+        return type(structure)((key, _without_lists(value)) for key, value in structure.items())
+    if isinstance(structure, tuple) and hasattr(structure, "_fields"):
+        return type(structure)(*(_without_lists(value) for value in structure))
+    if isinstance(structure, (list, tuple)):
+        return tuple(_without_lists(value) for value in structure)
+    return structure
