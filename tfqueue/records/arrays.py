@@ -132,7 +132,8 @@ class ArraySource:
         for name, column in self.columns.items():
             digest.update(repr((name, str(getattr(column, "dtype", None)), tuple(column.shape))).encode())
             for row in {int(place) for place in np.linspace(self.start, self.stop - 1, 64)} if len(self) else ():
-                digest.update(repr((row, np.asarray(column[row : row + 1]).tolist())).encode())
+                value = np.asarray(column[row : row + 1])
+                digest.update(repr(value.tolist()).encode() if value.dtype == object else value.tobytes())
         return digest.hexdigest()
 
 

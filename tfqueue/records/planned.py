@@ -96,7 +96,7 @@ def write_planned(path: Path, source: RowSource, options: WriteOptions, *, info:
         return _write_stream(name, source, compression, options, info)
     sharded = options.shards is not None or options.records_per_shard is not None
     files = [shard_name(name, shard, len(sizes)) for shard in range(len(sizes))] if sharded else [name]
-    plan = _Plan(name, files, sizes, compression, options, source.fingerprint())
+    plan = _Plan(name, files, sizes, compression, options, source.fingerprint() if sharded else "")
     done = plan.begin(sharded)
     starts = [sum(sizes[:shard]) for shard in range(len(sizes))]
     jobs = [

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from tfqueue.records.values import Array
 
 if TYPE_CHECKING:
     import tensorflow as tf
+
+_COPIED: Final = 1 << 14
 
 
 def read(paths: Paths, *, compression: str | None = "auto", raw: bool = False) -> Iterator[dict[str, Any]]:
@@ -184,12 +186,12 @@ class RecordReader:
         descriptor = self._files.get(position)
         if descriptor is None:
             descriptor = self._open(position, index)
-        frame = os.pread(descriptor, end - offset, offset)
-        payload = frame[HEADER_SIZE:-FOOTER_SIZE]
-        if header_length(frame[:HEADER_SIZE]) != end - offset - FRAME_SIZE or len(frame) != end - offset:
-            words = f"no record of {end - offset - FRAME_SIZE} bytes begins here; the file is damaged, or has changed "
-            raise damaged(name, record, offset, f"{words}since the index {index_name(name)!r} was made")
-        if footer(payload) != frame[-FOOTER_SIZE:]:
+        head, payload, foot = _pread_frame(descriptor, offset, end - offset)
+        size = end - offset - FRAME_SIZE
+        if header_length(head) != size or len(payload) != size or len(foot) != FOOTER_SIZE:
+            words = f"no record of {size} bytes begins here; the file is damaged, or has changed since the index "
+            raise damaged(name, record, offset, f"{words}{index_name(name)!r} was made")
+        if footer(payload) != foot:
             raise damaged(name, record, offset, "the payload does not match its checksum")
         return name, record, offset, payload
 
@@ -278,6 +280,17 @@ class RecordReader:
 
     def __repr__(self) -> str:
         return f"RecordReader({self.paths!r})"
+
+
+def _pread_frame(descriptor: int, offset: int, size: int) -> tuple[bytes, bytes, bytes]:
+    """Reads the header, payload and footer of a frame."""
+    if size < _COPIED:
+        frame = os.pread(descriptor, size, offset)
+        return frame[:HEADER_SIZE], frame[HEADER_SIZE:-FOOTER_SIZE], frame[-FOOTER_SIZE:]
+    # Three calls cost less than a copy of a large payload.
+    head = os.pread(descriptor, HEADER_SIZE, offset)
+    payload = os.pread(descriptor, size - FRAME_SIZE, offset + HEADER_SIZE)
+    return head, payload, os.pread(descriptor, FOOTER_SIZE, offset + size - FOOTER_SIZE)
 
 
 def count(paths: Paths, *, compression: str | None = "auto") -> int:

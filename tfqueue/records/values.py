@@ -66,31 +66,31 @@ def varints(values: Array) -> bytes:
         low = _septets(unsigned & np.uint64(2**56 - 1), 8)
         high = _septets(unsigned >> np.uint64(56), 2)
         low[unsigned >= np.uint64(2**56)] |= 0x80
-        rows = np.concatenate((low, high), axis=1)[:, :width]
-    return _without_unused(np.ascontiguousarray(rows), unsigned == 0)
+        rows = np.concatenate((low, high), axis=1)
+    return _without_unused(rows, unsigned)
 
 
 def _septets(values: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint8]:
-    """Returns a row of ``width`` bytes a value: seven bits each, low ones first, and the bit "more
-    follows".
-    """
+    """Returns a row of 2, 4 or 8 bytes a value: seven bits each, low ones first, and the bit "more follows"."""
     dtype, steps = _SPREAD[0 if width <= 2 else 1 if width <= 4 else 2]
+    size = np.dtype(dtype).itemsize
     spread = values.astype(dtype)
     # Makes room for the extra bits: halves the groups of bits until each has seven.
     for stay, move, shift in steps:
-        spread = (spread & dtype(stay)) | ((spread & dtype(move)) << dtype(shift))
-    # Now bit 7 of a byte is free. It must be set if any higher byte holds a bit: OR them down, and add 127 to
-    # carry.
+        moved = spread & dtype(move)
+        moved <<= dtype(shift)
+        spread &= dtype(stay)
+        spread |= moved
+    # Now bit 7 of a byte is free. It must be set if any higher byte holds a bit: OR them down, and add 127 to carry.
     above = spread >> dtype(8)
     bits = 8
     while bits < 8 * (width - 1):
         above |= above >> dtype(bits)
         bits *= 2
-    size = np.dtype(dtype).itemsize
     above += dtype(int.from_bytes(b"\x7f" * size, "little"))
     above &= dtype(int.from_bytes(b"\x80" * size, "little"))
     spread |= above
-    return spread.astype(np.dtype(dtype).newbyteorder("<"), copy=False).view(np.uint8).reshape(-1, size)[:, :width]
+    return spread.astype(np.dtype(dtype).newbyteorder("<"), copy=False).view(np.uint8).reshape(-1, size)
 
 
 _SPREAD: Final = (
@@ -107,21 +107,23 @@ _SPREAD: Final = (
 )
 
 
-def _without_unused(rows: npt.NDArray[np.uint8], zeros: npt.NDArray[np.bool_]) -> bytes:
-    """Returns the bytes in use, end to end. They are those that are not zero, but for the only one of a
-    zero.
-    """
-    positions = np.flatnonzero(zeros).tolist()
-    if 16 * len(positions) < len(rows):
-        # Deleting a byte value is the fastest way there is; the zeros are put back between the pieces.
+def _without_unused(rows: npt.NDArray[np.uint8], values: npt.NDArray[np.uint64]) -> bytes:
+    """Returns the bytes in use, end to end. They are those that are not zero, but for the only one of a zero."""
+    zeros = len(values) - np.count_nonzero(values)
+    if not zeros:
+        # Deleting a byte value is the fastest way there is.
+        return rows.tobytes().translate(None, b"\0")
+    width = rows.shape[1]
+    if 16 * zeros < len(rows):
         data = rows.tobytes()
-        width = rows.shape[1]
-        edges = [0, *(edge for position in positions for edge in (position, position + 1)), len(rows)]
-        pieces = zip(edges[0::2], edges[1::2], strict=True)
+        edges = [0]
+        for position in np.flatnonzero(values == 0).tolist():
+            edges += (position, position + 1)
+        pieces = zip(edges[0::2], [*edges[1::2], len(rows)], strict=True)
         return b"\0".join([data[width * low : width * high].translate(None, b"\0") for low, high in pieces])
     flat = rows.reshape(-1)
     used = flat != 0
-    used[:: rows.shape[1]] = True
+    used[::width] = True
     kept: npt.NDArray[np.uint8] = flat[used]
     return kept.tobytes()
 
