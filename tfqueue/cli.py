@@ -57,8 +57,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _command_modules() -> list[Any]:
     from tfqueue.topology import commands as topology
+    from tfqueue.views import commands as views
 
-    return [topology.add_parser]
+    return [topology.add_parser, views.add_parser]
 
 
 def _demo(options: argparse.Namespace) -> int:

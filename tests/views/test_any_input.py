@@ -56,7 +56,7 @@ def batches(draw):
     return {"features": draw(st.dictionaries(names, features(count), max_size=3)), "label": draw(features(count))}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(batches(), st.booleans())
 def test_a_batch_is_drawn_or_refused(batch, histograms):
     try:
@@ -77,7 +77,7 @@ def test_a_pair_is_drawn_or_refused(reference, candidate):
     assert pictures.rendered(figure).any()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(hnp.arrays(np.int64, st.integers(2, 60), elements=st.integers(-3, 20)))
 def test_any_order_is_plotted(order):
     figure = views.plot_mixing(order)

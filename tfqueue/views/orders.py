@@ -99,8 +99,9 @@ class Delivery:
 
     def repeated_order(self) -> tuple[int, int] | None:
         """Two successive epochs that deliver all records in one order, although that is not the source's."""
-        epochs = [self.source[(self.epoch == number) & (self.source >= 0)] for number in range(self.epochs)]
-        for number, (one, other) in enumerate(pairwise(epochs)):
+        epoch = self.epoch
+        ordered = [self.source[(epoch == number) & (self.source >= 0)] for number in range(self.epochs)]
+        for number, (one, other) in enumerate(pairwise(ordered)):
             if len(one) == len(other) > 2 and np.array_equal(one, other) and (np.diff(one) != 1).any():
                 return number, number + 1
         return None
