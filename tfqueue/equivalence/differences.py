@@ -33,6 +33,7 @@ def _listed(evidence: Evidence, look: SecondLook, limit: int) -> list[Difference
             left.values(match.reference, 0),
             match.candidate.first,
             right.values(match.candidate, 0),
+            frozenset(left.names[index] for index in match.equal),
         )
         for match in look.matches[:limit]
     ]
@@ -63,11 +64,16 @@ def _renamed(evidence: Evidence, values: Values | None) -> Values | None:
     return dict(zip(evidence.reference.names, values.values(), strict=True))
 
 
-def changed(evidence: Evidence, one: int, left: Values, two: int, right: Values) -> Difference:
+def changed(evidence: Evidence, one: int, left: Values, two: int, right: Values, equal: frozenset[str]) -> Difference:
     """The difference between two records, with the first element that differs."""
     counts: dict[str, int] = {}
     first: tuple[str, tuple[int, ...] | None, Any, Any] | None = None
     for name, a, b in zip(left, left.values(), right.values(), strict=True):
+        if a is None or b is None:
+            if name not in equal:
+                counts[name] = 1
+                first = first or (name, None, a, b)
+            continue
         x, y = as_array(a), as_array(b)
         if x.shape != y.shape or (x.dtype == object) != (y.dtype == object):
             counts[name] = max(x.size, y.size)

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tfqueue.equivalence.leaves import Array, Dense, Leaf, Ragged, Sparse
+from tfqueue.equivalence.leaves import Array, Dense, Digested, Leaf, Ragged, Sparse
 
 Words = npt.NDArray[np.uint64]
 
@@ -167,6 +167,8 @@ def feature_digests(leaf: Leaf) -> Words:
     Returns:
         uint64 of shape [records].
     """
+    if isinstance(leaf, Digested):
+        return leaf.digests
     if isinstance(leaf, Dense):
         return fmix(fold(_words(leaf.array)))
     return _ragged_digests(leaf) if isinstance(leaf, Ragged) else _sparse_digests(leaf)

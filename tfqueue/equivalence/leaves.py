@@ -179,7 +179,48 @@ class Sparse:
         return dense
 
 
-Leaf = Dense | Ragged | Sparse
+@dataclass(frozen=True, slots=True)
+class Digested:
+    """A feature of which only the digests are there, as a golden holds it.
+
+    Attributes:
+        kind: Dense, ragged or sparse.
+        dtype: The dtype it was recorded with.
+        row_shape: The shape of one record.
+        digests: uint64, one a record.
+        nan_records: How many of the records hold a NaN.
+        idle_tail: True if the last slice of every record along its first axis is zeros.
+    """
+
+    kind: str
+    dtype: str
+    row_shape: tuple[int, ...]
+    digests: npt.NDArray[np.uint64]
+    nan_records: int
+    idle_tail: bool
+
+    @property
+    def rank(self) -> int:
+        return 1 + len(self.row_shape)
+
+    @property
+    def size(self) -> int:
+        return len(self.digests)
+
+    @property
+    def nbytes(self) -> int:
+        return self.digests.nbytes
+
+    def rows(self, start: int, stop: int) -> Digested:
+        part = self.digests[start:stop]
+        return Digested(self.kind, self.dtype, self.row_shape, part, min(self.nan_records, len(part)), self.idle_tail)
+
+    def row(self, index: int) -> Any:
+        """None: the values are not there."""
+        return None
+
+
+Leaf = Dense | Ragged | Sparse | Digested
 
 
 def flatten(batch: Any) -> tuple[tuple[str, Leaf], ...]:
@@ -259,6 +300,8 @@ def as_leaf(value: Any, name: str) -> Leaf:
     """
     if isinstance(value, np.ndarray):
         return Dense(_plain(value, name))
+    if isinstance(value, Digested):
+        return value
     if _is_sparse(value):
         return _sparse(value, name)
     if hasattr(value, "nested_row_splits") and hasattr(value, "flat_values"):
@@ -347,6 +390,8 @@ def as_one_record(leaf: Leaf) -> Leaf:
     if isinstance(leaf, Sparse):
         indices = np.concatenate([np.zeros((len(leaf.indices), 1), np.int64), leaf.indices], axis=1)
         return Sparse(indices, leaf.values, np.concatenate([[1], leaf.dense_shape]).astype(np.int64))
+    if isinstance(leaf, Digested):
+        return leaf
     outer = np.asarray([0, leaf.size], dtype=np.int64)
     return Ragged((outer, *leaf.splits), leaf.values)
 

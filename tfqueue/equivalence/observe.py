@@ -16,6 +16,7 @@ from tfqueue.equivalence.digest import Words, feature_digests, fingerprint, reco
 from tfqueue.equivalence.leaves import (
     STRING,
     Dense,
+    Digested,
     Leaf,
     Ragged,
     Sparse,
@@ -71,6 +72,8 @@ class Chunk:
 
 
 def _copy(leaf: Leaf) -> Leaf:
+    if isinstance(leaf, Digested):
+        return leaf
     if isinstance(leaf, Dense):
         return Dense(leaf.array.copy())
     if isinstance(leaf, Ragged):
@@ -120,7 +123,12 @@ class FeatureView:
             self.low = [min(a, b) for a, b in zip(self.low, shape, strict=True)]
             self.high = [max(a, b) for a, b in zip(self.high, shape, strict=True)]
         self.fingerprint = (self.fingerprint + fingerprint(digests)) % 2**64
-        if isinstance(leaf, Dense):
+        if isinstance(leaf, Digested):
+            if leaf.nan_records and self.first_nan is None:
+                self.first_nan = first
+            self.nan_records += leaf.nan_records
+            self.idle_tails += leaf.idle_tail
+        elif isinstance(leaf, Dense):
             if leaf.array.dtype.kind == "f" and leaf.array.size and np.isnan(np.min(leaf.array)):
                 rows = np.isnan(leaf.array.reshape(leaf.size, -1)).any(axis=1)
                 if self.first_nan is None:
@@ -170,6 +178,7 @@ class Observation:
         self._digests = array("Q")
         self._batches: Iterator[Any] = run.batches
         self._max = max_records
+        self._skeleton = run.skeleton
         self._first: Any = _END
         self._peeked = False
         self._kept_bytes = 0
@@ -186,7 +195,7 @@ class Observation:
         if self._first is _END:
             return None
         try:
-            self.structure = skeleton(self._first)
+            self.structure = self._skeleton or skeleton(self._first)
             return flatten(self._first)
         except TFQueueError as error:
             self._fail(error)

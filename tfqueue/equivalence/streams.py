@@ -1,7 +1,8 @@
 """The sides of a comparison: anything that delivers batches, opened the same way.
 
 A side is a build function (as the reference), a QueuePipeline that is not entered, a tf.data.Dataset, a
-zero-argument callable that returns a Dataset or an iterable (as the candidate), or an iterable of batches.
+zero-argument callable that returns a Dataset or an iterable (as the candidate), an iterable of batches, or
+the path of a golden.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ class Run:
         ordering: What is known about the order of the records.
         endless: True if the stream is known never to end.
         pipeline: The running QueuePipeline, if the side is one.
+        skeleton: The structure in words, where the batches do not show it.
     """
 
     batches: Iterator[Any]
     ordering: Ordering = field(default_factory=Ordering)
     endless: bool = False
     pipeline: Any = None
+    skeleton: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,12 @@ def side_of(value: Any, role: str) -> Side:
         raise InvalidStream(_one_batch(role, type(value).__name__))
     if isinstance(value, (Mapping, np.ndarray, np.generic)):
         raise InvalidStream(_one_batch(role, type(value).__name__))
-    if isinstance(value, (str, bytes, os.PathLike)):
-        raise InvalidStream(
-            f"the {role} is the text {str(value)[:80]!r}, which is no stream of batches; {_EXPECTED[role]}"
-        )
+    if isinstance(value, (str, os.PathLike)):
+        from tfqueue.equivalence.golden import golden_side
+
+        return golden_side(os.fspath(value), role)
+    if isinstance(value, bytes):
+        raise InvalidStream(f"the {role} is a bytes object, which is no stream of batches; {_EXPECTED[role]}")
     if isinstance(value, Iterator):
         return Side(role, "iterator", f"a {type(value).__name__}", lambda: _run_iterable(value), False)
     if isinstance(value, Iterable):
@@ -97,7 +102,8 @@ def side_of(value: Any, role: str) -> Side:
 
 
 _EXPECTED = {
-    "reference": "expected a build function, a QueuePipeline, a tf.data.Dataset or an iterable of batches",
+    "reference": "expected a build function, a QueuePipeline, a tf.data.Dataset, an iterable of batches, "
+    "or the path of a golden",
     "candidate": "expected a tf.data.Dataset, a function returning one, a QueuePipeline or an iterable of batches",
 }
 

@@ -80,6 +80,8 @@ def describe(difference: Difference) -> str:
         place += f" is {difference.candidate} of the candidate"
     if difference.feature is None:
         return f"{place}: values differ"
+    if difference.reference_value is None or difference.candidate_value is None:
+        return f"{place}: {', '.join(difference.differing)} differ; a golden holds no values to say how"
     index = "" if not difference.index else "[" + ", ".join(map(str, difference.index)) + "]"
     counts = ", ".join(f"{count:,} in {name}" for name, count in difference.differing.items())
     return (

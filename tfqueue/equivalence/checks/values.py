@@ -86,7 +86,7 @@ def _of_matches(evidence: Evidence) -> CheckResult:
 
 def _words(stats: ValueStats) -> str:
     if not stats.elements:
-        return f"{stats.feature}: other shape in {number(stats.incomparable, 'record')}"
+        return f"{stats.feature}: {number(stats.incomparable, 'record')} whose values cannot be set against each other"
     share = stats.differing / stats.elements
     words = (
         f"{stats.feature}: {number(stats.records, 'record')}, {stats.differing:,} of their "
