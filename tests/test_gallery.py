@@ -64,7 +64,8 @@ def test_other_numbers_of_epochs(entry, tmp_path):
 )
 def test_breaks_as_it_says(entry, stage, tmp_path):
     program = entry.program(tmp_path)
-    broken = program.corrupt(stage, 2 * program.fault_places // 3)
+    record = 2 * program.fault_places // 3
+    broken = program.corrupt(stage, record)
     run = oracle.run(broken, graph_optimizer=False)
     # What came before the fault, or from threads that it did not reach, is right.
     assert gallery.problems(broken, run.batches, complete=False) == []
@@ -75,6 +76,8 @@ def test_breaks_as_it_says(entry, stage, tmp_path):
         assert run.error is not None, "no error: the fault was not injected"
         assert re.fullmatch(stage.error, type(run.error).__name__), repr(run.error)
         assert re.search(stage.match, str(run.error))
+        if stage.name == "missing-file":
+            assert f"{broken.where(record)[0]};" in str(run.error)
 
 
 def test_many_programs_have_a_twin(tmp_path):

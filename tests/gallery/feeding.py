@@ -273,36 +273,29 @@ def facenet_refilled(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
     size, per_epoch = 6, COUNT // 6
 
     def build_fn():
-        batch_size = tf.placeholder(tf.int32, name="batch_size")
-        image_paths = tf.placeholder(tf.string, shape=(None, 1), name="image_paths")
-        labels = tf.placeholder(tf.int32, shape=(None, 1), name="labels")
-        input_queue = tf.FIFOQueue(capacity=2000, dtypes=[tf.string, tf.int32], shapes=[(1,), (1,)])
-        input_queue.enqueue_many([image_paths, labels], name="enqueue_op")
-        images_and_labels = []
+        wanted = tf.placeholder(tf.int32, name="batch_size")
+        names = tf.placeholder(tf.string, [None, 1], name="refill_names")
+        numbers = tf.placeholder(tf.int32, [None, 1], name="refill_labels")
+        waiting = tf.FIFOQueue(200, [tf.string, tf.int32], shapes=[[1], [1]])
+        waiting.enqueue_many([names, numbers], name="refill")
+        branches = []
         for _ in range(2):
-            filenames, label = input_queue.dequeue()
-            found = [_read_png(filename) for filename in tf.unstack(filenames)]
-            images_and_labels.append([found, label])
-        image_batch, label_batch = tf.train.batch_join(
-            images_and_labels,
-            batch_size=batch_size,
+            name, number = waiting.dequeue()
+            branches.append([tf.stack([_read_png(n) for n in tf.unstack(name)]), number])
+        return tf.train.batch_join(
+            branches,
+            batch_size=wanted,
             shapes=[(3, 4, 3), ()],
             enqueue_many=True,
-            capacity=4 * 2 * 8,
+            capacity=64,
             allow_smaller_final_batch=True,
         )
-        return tf.identity(image_batch, "image_batch"), tf.identity(label_batch, "label_batch")
 
     def before_step(session, step):
         if step % per_epoch == 0:
             order = np.random.RandomState(step).permutation(COUNT)
-            session.run(
-                "enqueue_op",
-                {
-                    "image_paths:0": [[files[i].path] for i in order],
-                    "labels:0": [[i] for i in order],
-                },
-            )
+            names = [[files[i].path] for i in order]
+            session.run("refill", {"refill_names:0": names, "refill_labels:0": [[i] for i in order]})
 
     return Program(
         build_fn=build_fn,

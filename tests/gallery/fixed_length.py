@@ -23,16 +23,15 @@ def cifar_records(count: int) -> tuple[list[bytes], list[np.ndarray]]:
 
 
 def decode_cifar(value: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    record_bytes = tf.decode_raw(value, tf.uint8)
-    label = tf.cast(tf.strided_slice(record_bytes, [0], [1]), tf.int32)
-    depth_major = tf.reshape(tf.strided_slice(record_bytes, [1], [1 + HEIGHT * WIDTH * DEPTH]), [DEPTH, HEIGHT, WIDTH])
+    numbers = tf.decode_raw(value, tf.uint8)
+    label = tf.to_int32(numbers[0:1])
     label.set_shape([1])
-    return tf.transpose(depth_major, [1, 2, 0]), label
+    planes = tf.reshape(numbers[1:], [DEPTH, HEIGHT, WIDTH])
+    return tf.transpose(planes, perm=[1, 2, 0]), label
 
 
-def read_cifar10(filename_queue) -> tuple[tf.Tensor, tf.Tensor]:
-    reader = tf.FixedLengthRecordReader(record_bytes=1 + HEIGHT * WIDTH * DEPTH)
-    _, value = reader.read(filename_queue)
+def read_cifar(names) -> tuple[tf.Tensor, tf.Tensor]:
+    _, value = tf.FixedLengthRecordReader(record_bytes=1 + HEIGHT * WIDTH * DEPTH).read(names)
     return decode_cifar(value)
 
 
@@ -50,16 +49,14 @@ def cifar_distorted(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_F
     files = write_fixed(folder, contents, files=4, fault=fault)
 
     def build_fn():
-        with tf.name_scope("data_augmentation"):
-            filename_queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, seed=5)
-            image, label = read_cifar10(filename_queue)
-            distorted = tf.random_crop(tf.cast(image, tf.float32), [4, 4, 3], seed=5)
-            distorted = tf.image.random_flip_left_right(distorted, seed=6)
-            distorted.set_shape([4, 4, 3])
-        batches, label_batch = tf.train.shuffle_batch(
-            [distorted, label], batch_size=4, num_threads=4, capacity=8 + 3 * 4, min_after_dequeue=8, seed=7
+        image, label = read_cifar(tf.train.string_input_producer(paths(files), num_epochs=epochs, seed=5))
+        with tf.name_scope("distort"):
+            image = tf.random_crop(tf.to_float(image), [4, 4, 3], seed=5)
+            image = tf.image.random_flip_left_right(image, seed=6)
+        images, labels = tf.train.shuffle_batch(
+            [image, label], batch_size=4, num_threads=4, capacity=20, min_after_dequeue=8, seed=7
         )
-        return batches, tf.reshape(label_batch, [4])
+        return images, tf.squeeze(labels, [1])
 
     def normal(record):
         return crop_free(record[0]), record[1]
@@ -101,11 +98,10 @@ def cifar_eval(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT)
     files = write_fixed(folder, contents, files=1, fault=fault)
 
     def build_fn():
-        filename_queue = tf.train.string_input_producer(paths(files), num_epochs=epochs)
-        image, label = read_cifar10(filename_queue)
-        resized = tf.image.resize_image_with_crop_or_pad(image, 4, 4)
-        images, label_batch = tf.train.batch([resized, label], batch_size=6, num_threads=1, capacity=24)
-        return images, tf.reshape(label_batch, [6])
+        image, label = read_cifar(tf.train.string_input_producer(paths(files), num_epochs=epochs))
+        centre = tf.image.resize_image_with_crop_or_pad(image, 4, 4)
+        images, labels = tf.train.batch([centre, label], batch_size=6, num_threads=1, capacity=24)
+        return images, tf.squeeze(labels, [1])
 
     def twin():
         dataset = tf2.data.FixedLengthRecordDataset(paths(files), 1 + HEIGHT * WIDTH * DEPTH).repeat(epochs)
@@ -170,22 +166,19 @@ def cifar_handmade_queue(folder: Path, *, epochs: int | None = 1, fault: Fault =
     files = write_fixed(folder, contents, fault=fault)
 
     def build_fn():
-        file_queue = tf.train.string_input_producer(paths(files), shuffle=False, num_epochs=epochs)
-        image, label = read_cifar10(file_queue)
-        example_queue = tf.RandomShuffleQueue(
-            capacity=4 * 4,
-            min_after_dequeue=2 * 4,
+        names = tf.train.string_input_producer(paths(files), shuffle=False, num_epochs=epochs)
+        image, label = read_cifar(names)
+        pool = tf.RandomShuffleQueue(
+            capacity=16,
+            min_after_dequeue=8,
             dtypes=[tf.uint8, tf.int32],
             shapes=[[HEIGHT, WIDTH, DEPTH], [1]],
             seed=10,
         )
-        enqueue_op = example_queue.enqueue([image, label])
-        tf.train.add_queue_runner(tf.train.queue_runner.QueueRunner(example_queue, [enqueue_op] * 3))
-        images, labels = example_queue.dequeue_many(4)
-        labels = tf.reshape(labels, [4, 1])
-        indices = tf.reshape(tf.range(0, 4, 1), [4, 1])
-        one_hot = tf.sparse_to_dense(tf.concat(values=[indices, labels], axis=1), [4, COUNT], 1.0, 0.0)
-        return {"images": images, "labels": one_hot}
+        tf.train.add_queue_runner(tf.train.QueueRunner(pool, [pool.enqueue([image, label])] * 3))
+        images, labels = pool.dequeue_many(4)
+        places = tf.stack([tf.range(4), tf.squeeze(labels, [1])], axis=1)
+        return {"images": images, "labels": tf.sparse_to_dense(places, [4, COUNT], 1.0, 0.0)}
 
     def twin():
         dataset = tf2.data.FixedLengthRecordDataset(paths(files), 1 + HEIGHT * WIDTH * DEPTH).repeat(epochs)
@@ -216,7 +209,9 @@ def cifar_handmade_queue(folder: Path, *, epochs: int | None = 1, fault: Fault =
 )
 def hop_bytes(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     """Windows of eight bytes, four bytes apart, as for a signal."""
-    files = write_fixed(folder, [bytes(range(4 * i, 4 * i + 4)) for i in range(24)], files=2, fault=fault)
+    # Twelve pieces of four bytes a file make eleven windows.
+    of_piece = Fault(fault.stage, fault.record + fault.record // 11)
+    files = write_fixed(folder, [bytes(range(4 * i, 4 * i + 4)) for i in range(24)], files=2, fault=of_piece)
 
     def build_fn():
         reader = tf.FixedLengthRecordReader(record_bytes=8, hop_bytes=4)

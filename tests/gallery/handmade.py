@@ -211,6 +211,7 @@ def priority_queue(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
     "T17-priority-queue-trickle",
     topology="T17",
     variants=("PriorityQueue",),
+    why_not="which elements wait together, and so the order, depends on how full the queue is",
     order_note="which elements are there to choose from depends on how full the queue is",
 )
 def priority_queue_trickle(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
@@ -282,13 +283,13 @@ def unknown_shapes(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FA
         return tf.image.decode_png(features["image"], channels=3), features["label"]
 
     def build_fn():
-        queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
-        image, label = parse(tf.TFRecordReader().read(queue)[1])
-        data_queue = tf.RandomShuffleQueue(capacity=8, min_after_dequeue=4, dtypes=(image.dtype, label.dtype), seed=1)
-        enqueue_op = data_queue.enqueue((image, label))
-        tf.add_to_collection(tf.GraphKeys.QUEUE_RUNNERS, tf.train.QueueRunner(data_queue, [enqueue_op] * 4))
-        image, label = data_queue.dequeue()
-        return tf.expand_dims(image, 0), label
+        names = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=False)
+        parsed = parse(tf.TFRecordReader().read(names)[1])
+        pool = tf.RandomShuffleQueue(8, min_after_dequeue=4, dtypes=[t.dtype for t in parsed], seed=1)
+        runner = tf.train.QueueRunner(pool, [pool.enqueue(parsed)] * 4)
+        tf.add_to_collection(tf.GraphKeys.QUEUE_RUNNERS, runner)
+        image, label = pool.dequeue()
+        return image[tf.newaxis], label
 
     return Program(
         build_fn=build_fn,

@@ -115,31 +115,26 @@ def pix2pix_pairs(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAU
     )
     seed = 31
 
-    def augment(image):
+    def distort(half):
         # Equal op seeds make both halves take the same decision.
-        image = tf.image.random_flip_left_right(image, seed=seed)
-        corner = tf.cast(tf.floor(tf.random_uniform([2], 0, 3, seed=seed)), tf.int32)
-        return tf.image.crop_to_bounding_box(image, corner[0], corner[1], 4, 4)
-
-    def halves(content):
-        raw = tf.image.decode_png(content)
-        correct = tf.assert_equal(tf.shape(raw)[2], 3, message="image has no colour channels")
-        with tf.control_dependencies([correct]):
-            raw = tf.identity(raw)
-        raw.set_shape([None, None, 3])
-        width = tf.shape(raw)[1]
-        return raw[:, : width // 2, :], raw[:, width // 2 :, :]
+        half = tf.image.random_flip_left_right(half, seed=seed)
+        corner = tf.to_int32(tf.random_uniform([2], 0, 3, seed=seed))
+        return tf.image.crop_to_bounding_box(half, corner[0], corner[1], 4, 4)
 
     def build_fn():
-        path_queue = tf.train.string_input_producer(paths(files), shuffle=False, num_epochs=epochs)
-        key, content = tf.WholeFileReader().read(path_queue)
-        left, right = halves(content)
-        with tf.name_scope("input_images"):
-            inputs = augment(left)
-        with tf.name_scope("target_images"):
-            targets = augment(right)
-        keys, inputs, targets = tf.train.batch([key, inputs, targets], batch_size=2)
-        return {"paths": keys, "inputs": inputs, "targets": targets}
+        names = tf.train.string_input_producer(paths(files), shuffle=False, num_epochs=epochs)
+        name, content = tf.WholeFileReader().read(names)
+        double = tf.image.decode_png(content)
+        with tf.control_dependencies([tf.assert_equal(tf.shape(double)[2], 3, message="no colours")]):
+            double = tf.identity(double)
+        double.set_shape([None, None, 3])
+        middle = tf.shape(double)[1] // 2
+        with tf.name_scope("left"):
+            left = distort(double[:, :middle])
+        with tf.name_scope("right"):
+            right = distort(double[:, middle:])
+        batch = tf.train.batch([name, left, right], batch_size=2)
+        return dict(zip(("paths", "inputs", "targets"), batch, strict=True))
 
     def together(record):
         # The halves are cut at the same place: their difference is the same for every crop.
@@ -196,26 +191,24 @@ def _stereo(folder: Path, fault: Fault) -> tuple[list, list, tuple, str]:
 def monodepth_list(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     left, right, files, listed = _stereo(folder, fault)
 
-    def read_image(name):
-        image = tf.image.decode_png(tf.read_file(name), channels=3)
-        image = tf.image.convert_image_dtype(image, tf.float32)
-        image.set_shape([HEIGHT, WIDTH, 3])
-        return image
+    def load(name):
+        picture = tf.image.decode_png(tf.read_file(tf.string_join([str(folder), name], "/")), channels=3)
+        picture.set_shape([HEIGHT, WIDTH, 3])
+        return tf.image.convert_image_dtype(picture, tf.float32)
 
     def build_fn():
-        input_queue = tf.train.string_input_producer([listed], shuffle=False, num_epochs=epochs)
-        _, line = tf.TextLineReader().read(input_queue)
-        names = tf.string_split([line]).values
-        left_image = read_image(tf.string_join([str(folder) + "/", names[0]]))
-        right_image = read_image(tf.string_join([str(folder) + "/", names[1]]))
-        do_flip = tf.random_uniform([], 0, 1, seed=5)
-        # A flipped pair also swaps its sides.
-        new_left = tf.cond(do_flip > 0.5, lambda: tf.image.flip_left_right(right_image), lambda: left_image)
-        new_right = tf.cond(do_flip > 0.5, lambda: tf.image.flip_left_right(left_image), lambda: right_image)
-        new_left.set_shape([HEIGHT, WIDTH, 3])
-        new_right.set_shape([HEIGHT, WIDTH, 3])
+        lists = tf.train.string_input_producer([listed], shuffle=False, num_epochs=epochs)
+        _, line = tf.TextLineReader().read(lists)
+        words = tf.string_split([line]).values
+        pair = [load(words[0]), load(words[1])]
+        mirrored = tf.random_uniform([], seed=5) > 0.5
+        # A mirrored pair also swaps its sides.
+        first = tf.cond(mirrored, lambda: tf.image.flip_left_right(pair[1]), lambda: pair[0])
+        second = tf.cond(mirrored, lambda: tf.image.flip_left_right(pair[0]), lambda: pair[1])
+        for side in (first, second):
+            side.set_shape([HEIGHT, WIDTH, 3])
         return tf.train.shuffle_batch(
-            [new_left, new_right], batch_size=4, capacity=14, min_after_dequeue=6, num_threads=1, seed=5
+            [first, second], batch_size=4, capacity=14, min_after_dequeue=6, num_threads=1, seed=5
         )
 
     def unswapped(record):

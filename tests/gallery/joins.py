@@ -184,16 +184,12 @@ def youtube8m_join(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FA
     files = write_tfrecords(folder, serialized, files=5, fault=fault)
 
     def build_fn():
-        filename_queue = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=True, seed=1)
-        training_data = []
-        for _ in range(3):
-            _, values = tf.TFRecordReader().read_up_to(filename_queue, 4)
-            ids, rgb = parse_vectors(values)
-            training_data.append([ids, rgb])
+        names = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=True, seed=1)
+        vectors = [tf.TFRecordReader().read_up_to(names, 4)[1] for _ in range(3)]
         return tf.train.shuffle_batch_join(
-            training_data,
+            [list(parse_vectors(values)) for values in vectors],
             batch_size=8,
-            capacity=8 * 3,
+            capacity=24,
             min_after_dequeue=8,
             allow_smaller_final_batch=True,
             enqueue_many=True,
@@ -224,19 +220,12 @@ def _inception(folder: Path, epochs: int | None, fault: Fault, make_branches) ->
     files = write_tfrecords(folder, serialized, files=4, fault=fault)
 
     def build_fn():
-        filename_queue = tf.train.string_input_producer(
-            paths(files), num_epochs=epochs, shuffle=True, capacity=16, seed=3
-        )
-        examples_queue = tf.RandomShuffleQueue(capacity=16, min_after_dequeue=6, dtypes=[tf.string], seed=3)
-        enqueue_ops = []
-        for _ in range(2):
-            _, value = tf.TFRecordReader().read(filename_queue)
-            enqueue_ops.append(examples_queue.enqueue([value]))
-        tf.train.queue_runner.add_queue_runner(tf.train.queue_runner.QueueRunner(examples_queue, enqueue_ops))
-        images, labels = tf.train.batch_join(
-            make_branches(examples_queue), batch_size=4, capacity=2 * 4 * 4, allow_smaller_final_batch=True
-        )
-        return images, labels
+        names = tf.train.string_input_producer(paths(files), num_epochs=epochs, shuffle=True, capacity=16, seed=3)
+        waiting = tf.RandomShuffleQueue(capacity=16, min_after_dequeue=6, dtypes=[tf.string], seed=3)
+        reads = [tf.TFRecordReader().read(names) for _ in range(2)]
+        runner = tf.train.QueueRunner(waiting, [waiting.enqueue([value]) for _, value in reads])
+        tf.train.add_queue_runner(runner)
+        return tf.train.batch_join(make_branches(waiting), batch_size=4, capacity=32, allow_smaller_final_batch=True)
 
     def twin():
         names = tf2.data.Dataset.from_tensor_slices(paths(files)).shuffle(4, seed=3).repeat(epochs)

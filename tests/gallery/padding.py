@@ -99,10 +99,9 @@ def magenta_shuffled(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_
     files = write_tfrecords(folder, serialized, fault=fault)
 
     def shuffle(tensors):
-        shuffle_queue = tf.RandomShuffleQueue(12, 6, [t.dtype for t in tensors], seed=4)
-        enqueue_ops = [shuffle_queue.enqueue(tensors)] * 2
-        tf.train.add_queue_runner(tf.train.QueueRunner(shuffle_queue, enqueue_ops))
-        outputs = shuffle_queue.dequeue()
+        pool = tf.RandomShuffleQueue(12, 6, [t.dtype for t in tensors], seed=4)
+        tf.train.add_queue_runner(tf.train.QueueRunner(pool, [pool.enqueue(tensors)] * 2))
+        outputs = pool.dequeue()
         # A queue without shapes forgets them.
         for output, tensor in zip(outputs, tensors, strict=True):
             output.set_shape(tensor.get_shape())

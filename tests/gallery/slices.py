@@ -183,41 +183,36 @@ def array_variable(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FA
 
 @entry("T18-ptb-producer", topology="T18", ordered=True, style="ptb_producer: index -> slices of a token matrix")
 def ptb_producer(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
-    batch_size, num_steps = 3, 4
-    raw_data = (np.arange(64) * 5) % 41
-    batch_len = len(raw_data) // batch_size
-    data = raw_data[: batch_size * batch_len].reshape(batch_size, batch_len).astype(np.int32)
-    epoch_size = (batch_len - 1) // num_steps
+    """A text of numbers, folded into rows; each step gets a window of every row, and the same one word later."""
+    rows, width = 3, 4
+    text = ((np.arange(64) * 5) % 41).astype(np.int32)
+    length = len(text) // rows
+    folded = text[: rows * length].reshape(rows, length)
+    windows = (length - 1) // width
+
+    def cut(matrix, position):
+        start = position * width
+        return tf.slice(matrix, [0, start], [rows, width]), tf.slice(matrix, [0, start + 1], [rows, width])
 
     def build_fn():
-        with tf.name_scope("PTBProducer"):
-            tensor = tf.convert_to_tensor(raw_data, name="raw_data", dtype=tf.int32)
-            tensor = tf.reshape(tensor[: batch_size * batch_len], [batch_size, batch_len])
-            with tf.control_dependencies([tf.assert_positive(epoch_size, message="decrease batch_size")]):
-                size = tf.identity(epoch_size, name="epoch_size")
-            i = tf.train.range_input_producer(size, num_epochs=epochs, shuffle=False).dequeue()
-            x = tf.strided_slice(tensor, [0, i * num_steps], [batch_size, (i + 1) * num_steps])
-            x.set_shape([batch_size, num_steps])
-            y = tf.strided_slice(tensor, [0, i * num_steps + 1], [batch_size, (i + 1) * num_steps + 1])
-            y.set_shape([batch_size, num_steps])
-            return x, y
-
-    def window(i, shift):
-        return data[:, i * num_steps + shift : (i + 1) * num_steps + shift]
+        words = tf.constant(text)
+        matrix = tf.reshape(words[: rows * length], [rows, length])
+        # The number of windows is worked out in the graph, so the producer's limit is a tensor.
+        limit = (tf.shape(matrix)[1] - 1) // width
+        with tf.control_dependencies([tf.assert_greater(limit, 0, message="the text is too short")]):
+            limit = tf.identity(limit)
+        position = tf.train.range_input_producer(limit, num_epochs=epochs, shuffle=False).dequeue()
+        return cut(matrix, position)
 
     def twin():
-        dataset = tf2.data.Dataset.range(epoch_size).repeat(epochs)
-        tensor = tf2.constant(data)
-
-        def both(i):
-            start = tf2.cast(i, tf2.int32) * num_steps
-            return tensor[:, start : start + num_steps], tensor[:, start + 1 : start + num_steps + 1]
-
-        return dataset.map(both)
+        dataset = tf2.data.Dataset.range(windows, output_type=tf2.int32).repeat(epochs)
+        return dataset.map(lambda position: cut(tf2.constant(folded), position))
 
     return Program(
         build_fn=build_fn,
-        records=tuple((window(i, 0), window(i, 1)) for i in range(epoch_size)),
+        records=tuple(
+            (folded[:, a : a + width], folded[:, a + 1 : a + 1 + width]) for a in range(0, windows * width, width)
+        ),
         epochs=epochs,
         hand_written_twin=twin,
     )

@@ -22,8 +22,8 @@ READERS = "several readers fill the common queue"
 def png_handler() -> tfexample_decoder.ItemHandler:
     """Decodes the picture; slim's own handler for images no longer runs (see T11-slim-image-handler)."""
 
-    def decode_image(keys_to_tensors):
-        image = tf.image.decode_png(keys_to_tensors["image/encoded"], channels=3)
+    def decode_image(features):
+        image = tf.image.decode_png(features["image/encoded"], channels=3)
         image.set_shape([HEIGHT, WIDTH, 3])
         return image
 
@@ -44,19 +44,16 @@ def slim_data(folder: Path, fault: Fault, image_handler=png_handler):
     written = write_tfrecords(folder, serialized, files=3, fault=fault)
 
     def get_split():
-        keys_to_features = {
-            "image/encoded": tf.FixedLenFeature((), tf.string, default_value=""),
-            "image/format": tf.FixedLenFeature((), tf.string, default_value="png"),
+        spec = {
+            "image/encoded": tf.FixedLenFeature([], tf.string),
+            "image/format": tf.FixedLenFeature([], tf.string, default_value="png"),
             "image/class/label": tf.FixedLenFeature([], tf.int64),
         }
-        items_to_handlers = {
-            "image": image_handler(),
-            "label": tfexample_decoder.Tensor("image/class/label", shape=[]),
-        }
+        items = {"image": image_handler(), "label": tfexample_decoder.Tensor("image/class/label", shape=[])}
         return slim_dataset.Dataset(
             data_sources=paths(written),
             reader=tf.TFRecordReader,
-            decoder=tfexample_decoder.TFExampleDecoder(keys_to_features, items_to_handlers),
+            decoder=tfexample_decoder.TFExampleDecoder(spec, items),
             num_samples=COUNT,
             items_to_descriptions={"image": "pixels", "label": "a number"},
         )

@@ -336,7 +336,7 @@ def state_between_steps(folder: Path, *, fault: Fault = NO_FAULT) -> Program:
     )
 
 
-Frames = namedtuple("Frames", ["images", "state"])
+Frames = namedtuple("Frames", ["images", "poses"])
 
 
 @entry(
@@ -354,8 +354,8 @@ def video_frames(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAUL
         values = {}
         for t, frame in enumerate(frames):
             raw = raw_bytes(fault, i, frame) if t == 1 else frame.tobytes()
-            values |= {f"move/{t}/image/raw": raw, f"move/{t}/state": [i / 2, t]}
-        serialized.append(example(**broken(fault, i, values, key="move/2/state")))
+            values |= {f"frame{t}/pixels": raw, f"frame{t}/pose": [i / 2, t]}
+        serialized.append(example(**broken(fault, i, values, key="frame2/pose")))
         states = np.array([[i / 2, t] for t in range(3)], np.float32)
         records.append(Frames(np.stack(frames), states))
     files = write_tfrecords(folder, serialized, fault=fault)
@@ -364,18 +364,18 @@ def video_frames(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAUL
         images, states = [], []
         for t in range(3):
             spec = {
-                f"move/{t}/image/raw": tf.FixedLenFeature([1], tf.string),
-                f"move/{t}/state": tf.FixedLenFeature([2], tf.float32),
+                f"frame{t}/pixels": tf.FixedLenFeature([1], tf.string),
+                f"frame{t}/pose": tf.FixedLenFeature([2], tf.float32),
             }
             features = tf.parse_single_example(value, features=spec)
-            image = tf.decode_raw(features[f"move/{t}/image/raw"], tf.uint8)
+            image = tf.decode_raw(features[f"frame{t}/pixels"], tf.uint8)
             images.append(tf.reshape(image, [1, 3, 4, 1]))
-            states.append(tf.reshape(features[f"move/{t}/state"], [1, 2]))
+            states.append(tf.reshape(features[f"frame{t}/pose"], [1, 2]))
         return tf.concat(images, 0), tf.concat(states, 0)
 
     def build_fn():
         images, states = parse(read(files, epochs))
-        return Frames(*tf.train.batch([images, states], 2, num_threads=1, capacity=100 * 2))
+        return Frames(*tf.train.batch([images, states], 2, num_threads=1, capacity=20))
 
     return Program(
         build_fn=build_fn,
