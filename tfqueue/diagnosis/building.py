@@ -10,10 +10,10 @@ from tfqueue.errors import PipelineFailed
 def failure_of_build(error: BaseException, source: str | None) -> PipelineFailed | None:
     """The PipelineFailed for what TensorFlow raised while a build function built its graph; None if not known."""
     message = str(error)
-    known = _BUILD_ERRORS.get(message.partition(":")[0].strip())
-    if known is None or not isinstance(error, ValueError):
+    known = next((entry for entry in _BUILD_ERRORS if entry[1].search(message)), None)
+    if known is None:
         return None
-    cause_name, advice = known
+    cause_name, _, advice = known
     shapes = re.findall(r"TensorShape\(([^)]*)\)", message)
     if shapes and cause_name == "shapes-not-defined":
         open_ones = [f"{n} ({shape})" for n, shape in enumerate(shapes) if "None" in shape]
@@ -27,14 +27,35 @@ def failure_of_build(error: BaseException, source: str | None) -> PipelineFailed
     return failed
 
 
-_BUILD_ERRORS = {
-    "All shapes must be fully defined": (
-        "shapes-not-defined",
-        "give it one with tf.reshape or set_shape (an image: resize it, or image.set_shape([height, width, 3])), "
-        "or pad with dynamic_pad=True",
-    ),
-    "string_input_producer requires a non-null input tensor": (
-        "no-files",
-        "the list of file names is empty: check the folder and the pattern that it was made from",
-    ),
-}
+_BUILD_ERRORS = tuple(
+    (cause_name, re.compile(pattern), advice)
+    for cause_name, pattern, advice in (
+        (
+            "shapes-not-defined",
+            r"^All shapes must be fully defined",
+            "give it one with tf.reshape or set_shape (an image: resize it, or image.set_shape([height, width, 3])), "
+            "or pad with dynamic_pad=True",
+        ),
+        (
+            "no-files",
+            r"^string_input_producer requires a non-null input tensor",
+            "the list of file names is empty: check the folder and the pattern that it was made from",
+        ),
+        (
+            "capacity",
+            r"^capacity \d+ must be bigger than min_after_dequeue \d+",
+            "set capacity to min_after_dequeue + (number of threads + a few) * batch_size",
+        ),
+        (
+            "feature-dtype",
+            r"DataType \w+ not in list of allowed values: float32, int64, string",
+            "a record stores only float32, int64 and strings: ask the feature for one of them, and tf.cast the result",
+        ),
+        (
+            "tensor-as-bool",
+            r"[Uu]sing a symbolic `?tf\.Tensor`? as a Python `?bool`?",
+            "TensorFlow tests a value of the graph in Python: use tf.cond, or, where an input producer is given a "
+            "variable, give it tf.identity(variable)",
+        ),
+    )
+)

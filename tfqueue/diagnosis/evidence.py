@@ -51,6 +51,8 @@ class Evidence:
         topology: The topology of the graph, or None when it could not be traced.
         source: The user's line that built the op or the stage, or None.
         place: The record that failed.
+        headline: What to say first instead of the error's own words, or None.
+        details: Further lines of the message.
     """
 
     error: BaseException
@@ -62,6 +64,8 @@ class Evidence:
     topology: Topology | None = None
     source: str | None = None
     place: Place = field(default_factory=Place)
+    headline: str | None = None
+    details: list[str] = field(default_factory=list)
 
     @property
     def stage_words(self) -> str | None:

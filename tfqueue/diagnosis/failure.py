@@ -6,10 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfqueue.diagnosis.evidence import Evidence, gather, root_message
+from tfqueue.diagnosis.evidence import Evidence, gather
 from tfqueue.diagnosis.locate import locate
 from tfqueue.diagnosis.rules import RULES, UNKNOWN
 from tfqueue.errors import PipelineError, PipelineFailed, TFQueueError
+
+_LINES, _CHARACTERS = 10, 1500  # of the kernel's own words that are repeated
 
 
 def failure(
@@ -63,11 +65,12 @@ def describe(evidence: Evidence, cause_name: str, advice: str | None) -> Pipelin
 
 
 def _words(evidence: Evidence, advice: str | None) -> str:
-    words = [f"{type(evidence.error).__name__}: {root_message(evidence.error) or 'no message'}"]
+    words = [evidence.headline or f"{type(evidence.error).__name__}: {_shortened(evidence.message) or 'no message'}"]
     if evidence.stage_words is not None:
         words.append(f"  stage: {evidence.stage_words}")
     if evidence.source is not None:
         words.append(f"  built at: {evidence.source}")
+    words.extend(f"  {line}" for line in evidence.details)
     place = evidence.place
     if place.file is not None:
         number = f", record {place.record}" if place.record is not None else ""
@@ -77,3 +80,10 @@ def _words(evidence: Evidence, advice: str | None) -> str:
     if advice is not None:
         words.append(f"  advice: {advice}")
     return "\n".join(words)
+
+
+def _shortened(message: str) -> str:
+    """Some kernels print whole records or tensors into their message."""
+    lines = message.splitlines()
+    text = "\n".join(lines[:_LINES])
+    return text if len(lines) <= _LINES and len(text) <= _CHARACTERS else text[:_CHARACTERS].rstrip() + " ..."

@@ -15,6 +15,8 @@ from tfqueue.topology.subgraph import CUT_TYPES
 _ONLY_LOOKED_AT = frozenset(
     {
         "Assert",
+        "CheckNumerics",
+        "CheckNumericsV2",
         "VarHandleOp",
         "ReadVariableOp",
         "VarIsInitializedOp",

@@ -42,8 +42,8 @@ def locate(evidence: Evidence, session: Any, *, expected: int | None = None) -> 
             begins there.
     """
     topology, op = evidence.topology, evidence.op
-    if topology is None or op is None:
-        return Place()
+    if topology is None or op is None or isinstance(evidence.error, tf.errors.ResourceExhaustedError):
+        return Place()  # (TensorFlow waits ten seconds for memory each time before it gives up)
     search = _Search(evidence, topology, session, time.monotonic() + SECONDS)
     try:
         if op.type.startswith("ReaderRead"):
@@ -120,7 +120,7 @@ class _Search:
         """The record that makes an op fail again."""
         fails = self._misfit(op) if op.type in ENQUEUE_TYPES else self._failing_again(op)
         if fails is None:
-            return Place()
+            return Place() if expected is None else self._counted(expected)
         cut, test = fails
         direct = reader_of(self.topology, cut)
         if expected is not None and direct is not None and not direct[1].many:
@@ -160,6 +160,43 @@ class _Search:
             expected %= total
         return None
 
+    def _counted(self, expected: int) -> Place:
+        """The record that the failed thread had come to, where only it takes records, in the order of the list.
+
+        For what is not run again, such as the user's Python functions.
+        """
+        stage, topology = self.evidence.stage, self.topology
+        enqueues = [e for e in topology.enqueues if stage is not None and e.transform == stage.name]
+        if stage is None or len(stage.inputs) != 1 or len(enqueues) != 1 or enqueues[0].copies != 1:
+            return Place()
+        cut = stage.inputs[0]
+        direct = reader_of(topology, cut)
+        dequeue = next((node for node in topology.dequeues if node.name == cut), None)
+        name = direct[1].queue if direct is not None else dequeue.queue if dequeue is not None else None
+        if (
+            name is None
+            or (direct is not None and direct[1].many)
+            or (dequeue is not None and dequeue.kind != "dequeue")
+        ):
+            return Place()
+        queue = topology.queue(name)
+        producers = [p for p in topology.producers if p.queue == name]
+        in_order = len(producers) == len(queue.enqueues) == 1 and not (producers[0].shuffle and producers[0].count != 1)
+        if not in_order or len(queue.reads) + len(queue.dequeues) != 1:
+            return Place()
+        for _ in range(2):
+            total = 0
+            for place, _feed in self._elements(cut):
+                if total == expected:
+                    return place
+                if self.late:
+                    return Place()
+                total += 1
+            if not total:
+                break
+            expected %= total
+        return Place()
+
     def _failing_again(self, op: Any) -> tuple[str, Callable[[_Feed], bool]] | None:
         cut = self._cut_before([op])
         if cut is None:
@@ -188,7 +225,11 @@ class _Search:
         run = self._callable(components, cut)
 
         def misfits(feed: _Feed) -> bool:
-            shapes = [np.shape(value)[1:] if many else np.shape(value) for value in run(feed)]
+            try:
+                values = run(feed)
+            except tf.errors.OpError:
+                return True  # the optimizer had taken this op out, and left it to the queue to find the misfit
+            shapes = [np.shape(value)[1:] if many else np.shape(value) for value in values]
             return any(not fits(shape, want) for shape, want in zip(shapes, wanted, strict=True))
 
         return cut, misfits

@@ -21,7 +21,8 @@ class Stored:
     @property
     def tensorflow_type(self) -> str | None:
         """The dtype to ask for."""
-        return {"bytes": "tf.string", "float": "tf.float32", "int64": "tf.int64"}.get(self.kind)
+        kind = self.kind.removeprefix("list of ")
+        return {"bytes": "tf.string", "float": "tf.float32", "int64": "tf.int64"}.get(kind)
 
     def __str__(self) -> str:
         return f"{self.kind}, {self.count} {'value' if self.count == 1 else 'values'}"

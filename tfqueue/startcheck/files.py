@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tfqueue.diagnosis.aboutfiles import about_unreadable
 from tfqueue.diagnosis.evidence import Evidence, Place
 from tfqueue.diagnosis.failure import describe
 from tfqueue.diagnosis.paths import about_missing_path
 from tfqueue.diagnosis.records import COMPRESSED
-from tfqueue.diagnosis.rules import about_unreadable
 from tfqueue.errors import DamagedRecord, PipelineFailed, RecordError
 from tfqueue.records import scan
 from tfqueue.startcheck.headers import count_records
@@ -22,9 +22,9 @@ from tfqueue.startcheck.names import file_names, names_of_producer
 from tfqueue.topology.findings import Finding
 from tfqueue.topology.model import FETCHES, Read, Reader, Topology, Transform
 
-LOOK_SECONDS = 0.015
+LOOK_SECONDS = 0.01
 """How long files are looked for, and their first bytes looked at."""
-COUNT_SECONDS = 0.02
+COUNT_SECONDS = 0.01
 """How long records are counted."""
 _NAMED = 5  # missing files named in the message
 _FEW = 1000  # names that are spread over the list and looked for first
@@ -159,7 +159,7 @@ class Files:
         if pattern is None:
             return
         first = pattern.split("\n")[0]
-        error = FileNotFoundError(errno.ENOENT, "no file matches the pattern", first)
+        error = tf.errors.InvalidArgumentError(None, None, f"no file matches the pattern {first!r}")
         evidence = self._evidence(error, FileSet(read.name, (), (), None, read, stage, read.source))
         raise describe(evidence, "no-match", f"no file matches {first!r}; {about_missing_path(first)}")
 
@@ -181,7 +181,7 @@ class Files:
                 raise self._failed(error, found, name, "not-readable", "it cannot be looked at") from error
             if stat.S_ISDIR(status.st_mode) and (found.reader is None or found.reader.kind != "LMDB"):
                 raise self._failed(
-                    IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name),
+                    tf.errors.FailedPreconditionError(None, None, f"{name}; {os.strerror(errno.EISDIR)}"),
                     found,
                     name,
                     "is-a-folder",
@@ -193,7 +193,8 @@ class Files:
         if missing:
             missing.sort(key=found.names.index)
             raise self._failed(
-                FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), missing[0]),
+                # As the reader would say it, so that a program that looks at the cause finds the same type.
+                tf.errors.NotFoundError(None, None, f"{missing[0]}; {os.strerror(errno.ENOENT)}"),
                 found,
                 missing[0],
                 "missing-file",
@@ -216,7 +217,7 @@ class Files:
             if sniffed.kind == "empty":
                 empty.append(name)
             elif sniffed.kind != "tfrecord" or sniffed.compression != reader.compression:
-                damage = scan.damaged(name, 0, 0, f"it is {sniffed.words}")
+                damage = tf.errors.DataLossError(None, None, str(scan.damaged(name, 0, 0, f"it is {sniffed.words}")))
                 raise self._failed(damage, found, name, "damaged-file", about_unreadable(name, reader.compression), 0)
         self._add_empty(empty, found)
 

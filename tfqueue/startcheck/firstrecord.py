@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfqueue.diagnosis.aboutvalues import about_element_shape
 from tfqueue.diagnosis.evidence import gather
 from tfqueue.diagnosis.failure import describe, failure
 from tfqueue.diagnosis.harmless import harmless_ops, last_of
 from tfqueue.diagnosis.locate import fed_read, fits, locate, repeated
 from tfqueue.diagnosis.records import payloads
-from tfqueue.diagnosis.rules import about_element_shape
 from tfqueue.errors import DamagedRecord, PipelineFailed, TFQueueError
 from tfqueue.startcheck.counting import nbytes
 from tfqueue.startcheck.files import Files, stages_that_run
@@ -27,7 +27,12 @@ _ALL_OPS = 1 << 18
 """Bytes of a record up to which all ops are run; on a larger one only those that parse it."""
 _PAYLOAD = 1 << 24  # a larger record is not looked at
 _BATCH = 1 << 20  # bytes of a batch that is made of one record
-_DATA_ERRORS = (tf.errors.InvalidArgumentError, tf.errors.NotFoundError, tf.errors.DataLossError)
+_DATA_ERRORS = (
+    tf.errors.InvalidArgumentError,
+    tf.errors.NotFoundError,
+    tf.errors.DataLossError,
+    tf.errors.ResourceExhaustedError,
+)
 # Missing state is not the record's fault, and may still be put right by who owns the session.
 _STATE = ("epochs-not-initialised", "variable-not-initialised", "table-not-initialised", "unknown")
 
