@@ -59,7 +59,8 @@ def test_path_names_file_and_record(tfrecords):
     figure = views.show_batch(tfrecords / "a.tfrecord")
     assert titles(figure) == [str(number) for number in range(6)]
     words = pictures.words(figure)
-    assert "a.tfrecord #5" in words
+    assert words[1].endswith("From a.tfrecord.")
+    assert "#5" in words
     assert "note tile 3" in words
     drawn = pictures.drawn_image(figure, 4, 32, 32)
     assert np.abs(drawn.astype(int) - pictures.tiles(5)[4]).mean() < 6
@@ -68,7 +69,10 @@ def test_path_names_file_and_record(tfrecords):
 def test_pattern_goes_on_into_the_next_file(tfrecords):
     figure = views.show_batch(str(tfrecords / "*.tfrecord"), n=8)
     assert titles(figure) == [str(number) for number in range(8)]
-    assert "b.tfrecord #1" in pictures.words(figure)
+    words = pictures.words(figure)
+    assert words.count("a.tfrecord") == 6
+    assert words.count("b.tfrecord") == 2
+    assert words.count("#1") == 2
 
 
 def test_iterator_of_records(tfrecords):
@@ -163,3 +167,29 @@ def test_more_than_n_of_a_batch_are_said():
 def test_what_holds_no_records(source, message):
     with pytest.raises(errors.TFQueueError, match=message):
         views.show_batch(source)
+
+
+def test_class_names_of_the_manifest(tmp_path):
+    import cv2
+
+    for name, tile in zip(["cord", "flag", "hat"], pictures.tiles(3), strict=True):
+        (tmp_path / "tiles" / name).mkdir(parents=True)
+        cv2.imwrite(str(tmp_path / "tiles" / name / "0.png"), tile[..., ::-1])
+    records.write_images(tmp_path / "tiles.tfrecord", tmp_path / "tiles")
+    assert titles(views.show_batch(tmp_path / "tiles*.tfrecord")) == ["0 cord", "1 flag", "2 hat"]
+    named = views.show_batch(tmp_path / "tiles*.tfrecord", class_names=["a", "b", "c"])
+    assert titles(named) == ["0 a", "1 b", "2 c"]
+
+
+def test_what_is_the_same_in_all_records_is_said_once():
+    batch = {"image": pictures.tiles(3), "label": np.arange(3), "kind": np.full(3, 7), "size": np.array([1, 2, 3])}
+    words = pictures.words(views.show_batch(batch))
+    assert "In all: kind 7." in words[1]
+    assert [word for word in words if word.startswith(("kind", "size"))] == ["size 1", "size 2", "size 3"]
+
+
+def test_files_without_a_record(tmp_path):
+    with records.RecordWriter(tmp_path / "empty.tfrecord"):
+        pass
+    with pytest.raises(errors.InvalidArgument, match="holds no record: 1 of 1 files are empty"):
+        views.show_batch(tmp_path / "empty.tfrecord")

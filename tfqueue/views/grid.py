@@ -91,6 +91,7 @@ def show_batch(
         raise InvalidArgument(f"n={n!r}: expected at least 1")
     check_class_names(class_names)
     taken = take(source, n)
+    class_names = taken.class_names if class_names is None else class_names
     wave = _wave(taken.features, image)
     if wave is not None:
         figure = _draw_waves(taken, wave, n or _MOST, labels, class_names)
@@ -158,6 +159,7 @@ def _draw_images(
     over = overlays.find_overlays(fitting, images, box_order)
     fitting = [feature for feature in fitting if feature.name not in over.used]
     lines = strips.find_strips(fitting, count)[:_STRIPS]
+    common, fitting = _lift_common(fitting, count)
     values = [statistics(picture) for picture in images]
 
     def draw(axes: Any, index: int, most: int) -> None:
@@ -189,8 +191,8 @@ def _draw_images(
         aspect=min(12.0, max(1 / 4, width / height)),
         draw=draw,
         titles=titles,
-        numbers=taken.origins or [f"#{index}" for index in range(count)],
-        texts=lambda index, room: _texts(fitting, index, room),
+        numbers=taken.numbers or [f"#{index}" for index in range(count)],
+        texts=lambda index, room: _texts(fitting, index, room, taken.files),
         below=below,
         strips=len(lines) + histograms,
         alarms=dict(pictures.failures),
@@ -200,7 +202,7 @@ def _draw_images(
         f"Range assumed: {pictures.range.words}.",
         _summary(values),
     ]
-    facts += [*over.notes, f"From {taken.source}." if taken.source else ""]
+    facts += [*over.notes, common, f"From {taken.source}." if taken.source else ""]
     notes = [*pictures.notes, *_alarms(values), *(f"not one value a record: {f.describe()}" for f in unfit)]
     if pictures.failures:
         notes.insert(0, f"{plural(len(pictures.failures), 'image')} cannot be decoded.")
@@ -221,8 +223,8 @@ def _draw_waves(taken: Taken, wave: Feature, n: int, labels: Any, class_names: C
         aspect=3.0,
         draw=lambda axes, index, most: strips.draw_strip(axes, strip, index, most // 2),
         titles=titles,
-        numbers=taken.origins or [f"#{index}" for index in range(count)],
-        texts=lambda index, room: _texts(fitting, index, room),
+        numbers=taken.numbers or [f"#{index}" for index in range(count)],
+        texts=lambda index, room: _texts(fitting, index, room, taken.files),
         below=lambda axes, index, number, width: None,
         strips=0,
     )
@@ -336,8 +338,19 @@ def _under(cells: _Cells, index: int, width: float) -> list[str]:
     return cells.texts(index, width)
 
 
-def _texts(features: Sequence[Feature], index: int, width: float) -> list[str]:
-    parts = [f"{feature.name} {short(feature.values[index])}" for feature in features]
+def _lift_common(features: list[Feature], count: int) -> tuple[str, list[Feature]]:
+    """What is the same in all records shown, to be said once, and the features that are not."""
+    if count < 2:
+        return "", features
+    words = {feature.name: {short(feature.values[index]) for index in range(count)} for feature in features}
+    common = [f"{name} {next(iter(said))}" for name, said in words.items() if len(said) == 1]
+    rest = [feature for feature in features if len(words[feature.name]) > 1]
+    return (f"In all: {', '.join(common)}." if common else ""), rest
+
+
+def _texts(features: Sequence[Feature], index: int, width: float, files: Sequence[str] | None) -> list[str]:
+    parts = [files[index]] if files is not None else []
+    parts += [f"{feature.name} {short(feature.values[index])}" for feature in features]
     lines = [style.fit(style.literal(part), style.SMALL, width) for part in parts[:_TEXT_LINES]]
     if len(parts) > _TEXT_LINES:
         lines[-1] = style.fit(style.literal(" · ".join(parts[_TEXT_LINES - 1 :])), style.SMALL, width)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfqueue.errors import InvalidArgument, PipelineError
+from tfqueue.errors import InvalidArgument, PipelineError, RecordError
 from tfqueue.views.features import Feature, boxed, flatten, holds_bytes, short
 from tfqueue.views.images import encoding
 
@@ -27,12 +27,16 @@ class Taken:
     Attributes:
         features: Their features, as of one batch.
         source: Where they come from, in words, or "" for a batch in memory.
-        origins: For records of files, ``"name.tfrecord #12"`` for each.
+        numbers: For records of files the number of each in its file, else None.
+        files: The name of each record's file where there are several, else None.
+        class_names: Names of the classes as the files' manifest tells them, or None.
     """
 
     features: list[Feature]
     source: str = ""
-    origins: list[str] | None = None
+    numbers: list[str] | None = None
+    files: list[str] | None = None
+    class_names: list[str] | None = None
 
 
 def take(source: Any, n: int | None) -> Taken:
@@ -129,18 +133,34 @@ def _from_files(paths: Any, n: int) -> Taken:
     from tfqueue.records.paths import expand
 
     rows: list[list[Feature]] = []
-    origins: list[str] = []
+    numbers: list[str] = []
+    files: list[str] = []
     names = expand(paths)
     for name in names:
         for number, record in enumerate(islice(read(name), n - len(rows))):
             rows.append([Feature(key, np.asarray(value)) for key, value in record.items()])
-            origins.append(f"{os.path.basename(name)} #{number}")
+            numbers.append(f"#{number}")
+            files.append(os.path.basename(name))
         if len(rows) == n:
             break
-    words = os.path.basename(names[0]) if len(names) == 1 else f"{len(names)} files"
     if not rows:
-        raise InvalidArgument(f"{words} ({os.fspath(paths)!r}) holds no record")
-    return Taken(_stack(rows), words, origins)
+        raise InvalidArgument(f"{os.fspath(paths)!r} holds no record: {len(names)} of {len(names)} files are empty")
+    used = list(dict.fromkeys(files))
+    words = used[0] if len(used) == 1 else f"{len(used)} files"
+    return Taken(_stack(rows), words, numbers, files if len(set(files)) > 1 else None, _manifest_classes(names[0]))
+
+
+def _manifest_classes(name: str) -> list[str] | None:
+    """The class names in the manifest that `tfqueue.records.write_images` wrote beside a file, if there is one."""
+    from tfqueue.records.manifest import find_manifest
+
+    try:
+        manifest = find_manifest(name)
+    except RecordError:
+        # A manifest that cannot be read is no reason not to show the records.
+        return None
+    names = manifest.info.get("classes") if manifest is not None else None
+    return [str(part) for part in names] if isinstance(names, list) and names else None
 
 
 def _merge(elements: Iterator[Any], n: int | None) -> list[Feature] | None:
