@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tensorflow as tf
+
 from tfqueue.diagnosis.aboutfiles import about_unreadable
 from tfqueue.diagnosis.evidence import Evidence, Place
 from tfqueue.diagnosis.failure import describe
