@@ -76,3 +76,7 @@ def test_bad_input(tmp_path):
         views.plot_topology(Topology((), (), (), (), (), (), ()))
     with pytest.raises(errors.InvalidArgument, match="does not exist"):
         views.plot_topology(trace(joined), tmp_path / "no" / "t.png")
+
+
+def test_a_notebook_shows_an_explanation():
+    assert explain(joined)._repr_png_().startswith(b"\x89PNG")

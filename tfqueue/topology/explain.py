@@ -50,6 +50,13 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(_text(self.topology, self.findings))
 
+    def _repr_png_(self) -> bytes:
+        """The picture of the pipeline, for notebooks."""
+        from tfqueue.views import plot_topology
+        from tfqueue.views.style import png
+
+        return png(plot_topology(self.topology))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts, lists, strings and numbers."""
         plain: dict[str, Any] = _plain(self.topology)

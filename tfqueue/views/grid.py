@@ -160,7 +160,7 @@ def _draw_images(
     fitting = [feature for feature in fitting if feature.name not in over.used]
     lines = strips.find_strips(fitting, count)[:_STRIPS]
     common, fitting = _lift_common(fitting, count)
-    values = [statistics(picture) for picture in images]
+    values = [statistics(picture) for index, picture in enumerate(images) if index not in pictures.failures]
 
     def draw(axes: Any, index: int, most: int) -> None:
         picture = images[index]

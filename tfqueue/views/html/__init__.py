@@ -6,14 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tfqueue.views.html.figures import figures_of
+    from tfqueue.views.html.gallery import write_figures
     from tfqueue.views.html.render import frame, render_report, write_report
 
-__all__ = ["frame", "render_report", "write_report"]
+_HOMES = {
+    "figures_of": "tfqueue.views.html.figures",
+    "frame": "tfqueue.views.html.render",
+    "render_report": "tfqueue.views.html.render",
+    "write_figures": "tfqueue.views.html.gallery",
+    "write_report": "tfqueue.views.html.render",
+}
+__all__ = ["figures_of", "frame", "render_report", "write_figures", "write_report"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module("tfqueue.views.html.render"), name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tfqueue.views.html' has no attribute {name!r}")
 
 
