@@ -120,14 +120,20 @@ def array_constants(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_F
     )
 
 
-@entry("T5-array-constants-shuffle", topology="T5", order_note="shuffled by the producer and by shuffle_batch")
+@entry(
+    "T5-array-constants-shuffle",
+    topology="T5",
+    order_note="shuffled by the producer and by shuffle_batch",
+    stages=(NOT_A_NUMBER,),
+)
 def array_constants_shuffle(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     images, labels, records = _in_memory(25)
 
     def build_fn():
-        data_queues = tf.train.slice_input_producer([images, labels], num_epochs=epochs, shuffle=True, seed=1)
+        arrays = [spoiled(images, fault), labels]
+        image, label = tf.train.slice_input_producer(arrays, num_epochs=epochs, shuffle=True, seed=1)
         return tf.train.shuffle_batch(
-            data_queues,
+            [tf.check_numerics(image, "image"), label],
             num_threads=8,
             batch_size=6,
             capacity=24,
@@ -158,17 +164,20 @@ def array_constants_shuffle(folder: Path, *, epochs: int | None = 1, fault: Faul
     topology="T5",
     variants=("source data in a Variable initialised later",),
     ordered=True,
+    stages=(NOT_A_NUMBER,),
 )
 def array_variable(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
     images, labels, records = _in_memory(COUNT)
 
     def build_fn():
         # The values are far too many for the graph in a real program, so they are given to the initialiser.
-        images_initial = tf.placeholder_with_default(images, shape=images.shape)
-        input_images = tf.Variable(images_initial, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
-        input_labels = tf.Variable(labels, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
-        image, label = tf.train.slice_input_producer([input_images, input_labels], num_epochs=epochs, shuffle=False)
-        return tf.train.batch([image, label], batch_size=5)
+        given = tf.placeholder_with_default(spoiled(images, fault), shape=images.shape)
+        kept = [
+            tf.Variable(initial, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
+            for initial in (given, labels)
+        ]
+        image, label = tf.train.slice_input_producer(kept, num_epochs=epochs, shuffle=False)
+        return tf.train.batch([tf.check_numerics(image, "image"), label], batch_size=5)
 
     return Program(
         build_fn=build_fn,
