@@ -18,6 +18,7 @@ from tfqueue.equivalence.leaves import STRING, Leaf
 from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.options import Options, Tolerance, checked
 from tfqueue.equivalence.pairing import Pairing, layouts, pair_features
+from tfqueue.equivalence.progress import Progress
 from tfqueue.equivalence.report import DIFFERENT, EQUIVALENT, SAME, UNDECIDED, CheckResult, Report
 from tfqueue.equivalence.second_look import look_again
 from tfqueue.equivalence.streams import Run, Side, side_of
@@ -39,6 +40,7 @@ def compare(
     equal_nan: bool = False,
     max_records: int | None = None,
     samples: int = 5,
+    progress: bool = False,
 ) -> Report:
     """Compare two streams of batches.
 
@@ -66,6 +68,7 @@ def compare(
         equal_nan: Whether NaN equals NaN.
         max_records: Compare this many records of each side only; needed where both sides never end.
         samples: How many differing records the report shows with their values.
+        progress: Whether to write a line of progress to stderr now and then.
 
     Returns:
         The report. `Report.equivalent` is True if nothing that counts differs.
@@ -88,7 +91,7 @@ def compare(
     sides = side_of(reference, "reference"), side_of(candidate, "candidate")
     if reference is candidate and not sides[0].repeatable:
         raise InvalidArgument("reference and candidate are the same iterator, which can be read only once")
-    evidence = observe(sides[0], sides[1], options)
+    evidence = observe(sides[0], sides[1], options, progress=progress)
     evidence.look = look_again(evidence)
     return judge(evidence)
 
@@ -132,14 +135,14 @@ def _verdict(results: tuple[CheckResult, ...]) -> str:
     return EQUIVALENT if records.status == SAME else UNDECIDED
 
 
-def observe(left: Side, right: Side, options: Options) -> Evidence:
+def observe(left: Side, right: Side, options: Options, *, progress: bool = False) -> Evidence:
     """Read both sides to their ends, side by side."""
     with _opened(left) as (left_run, left_error), _opened(right) as (right_run, right_error):
         if left_run.endless and right_run.endless and options.max_records is None:
             raise InvalidArgument("both sides never end (repeat() without a count); give max_records")
         reference = Observation(left, left_run, options.max_records)
         candidate = Observation(right, right_run, options.max_records)
-        evidence = _Reading(reference, candidate, options).run()
+        evidence = _Reading(reference, candidate, options, progress).run()
     for observation, errors in ((reference, left_error), (candidate, right_error)):
         if errors and observation.ended == "clean":
             observation.ended, observation.error = "error", errors[0]
@@ -183,7 +186,10 @@ def _failing(error: BaseException | None) -> Iterator[Any]:
 class _Reading:
     """The pass over both sides: the side that has delivered fewer records is asked next."""
 
-    def __init__(self, reference: Observation, candidate: Observation, options: Options) -> None:
+    def __init__(
+        self, reference: Observation, candidate: Observation, options: Options, progress: bool = False
+    ) -> None:
+        self.progress = Progress(progress)
         self.reference = reference
         self.candidate = candidate
         self.options = options
@@ -263,6 +269,8 @@ class _Reading:
                 waiting.append(chunk)
                 self._pair()
             self._limit()
+            self.progress.show(self.reference.count, self.candidate.count)
+        self.progress.clear()
 
     def _pair(self) -> None:
         left, right = self.waiting

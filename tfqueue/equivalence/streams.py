@@ -62,6 +62,17 @@ class Side:
     repeatable: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a zero-argument function returns, as a side wherever a function alone would be a build function.
+
+    Attributes:
+        function: Returns a Dataset or an iterable of batches.
+    """
+
+    function: Callable[[], Any]
+
+
 def side_of(value: Any, role: str) -> Side:
     """Recognise what was given as a side.
 
@@ -69,6 +80,8 @@ def side_of(value: Any, role: str) -> Side:
         InvalidArgument: A callable that cannot be called without arguments.
         InvalidStream: Nothing that could deliver batches.
     """
+    if isinstance(value, Returned):
+        return _callable_side(value.function, role)
     if _is_pipeline(value):
         return Side(role, "QueuePipeline", repr(value), lambda: _run_pipeline(value), True)
     if _is_dataset(value):
@@ -95,10 +108,16 @@ def side_of(value: Any, role: str) -> Side:
 
             pipeline = QueuePipeline(value)
             return Side(role, "build function", name, lambda: _run_pipeline(pipeline), True)
-        return Side(role, "callable", name, lambda: _run_callable(value, role, name), True)
+        return _callable_side(value, role)
     if hasattr(type(value), "__getitem__") and hasattr(type(value), "__len__"):
         return Side(role, "iterable", f"a {type(value).__name__}", lambda: _run_iterable(value), True)
     raise InvalidStream(f"the {role} is {_a(type(value).__name__)}, which is no stream of batches; {_EXPECTED[role]}")
+
+
+def _callable_side(function: Callable[[], Any], role: str) -> Side:
+    _check_signature(function, role)
+    name = str(getattr(function, "__qualname__", None) or type(function).__qualname__)
+    return Side(role, "callable", name, lambda: _run_callable(function, role, name), True)
 
 
 _EXPECTED = {
