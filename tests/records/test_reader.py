@@ -83,6 +83,32 @@ def test_damage_is_named_after_all_records_before_it(path: Path) -> None:
     assert caught.value.exit_code == 1
 
 
+def test_damage_can_be_skipped_but_not_silently(path: Path) -> None:
+    whole = path.read_bytes()
+    frame = len(whole) // 5
+    data = bytearray(whole)
+    data[frame + 14] ^= 1
+    data[3 * frame + 14] ^= 1
+    path.write_bytes(data)
+    reader = records.read(path, damaged="skip")
+    assert [int(next(reader)["n"][0]) for _ in range(3)] == [0, 2, 4]
+    with pytest.warns(
+        TFQueueWarning, match=rf"2 damaged places \({2 * frame} bytes\) were skipped, the first at record 1"
+    ):
+        assert list(reader) == []
+    data = bytearray(whole)
+    data[2 * frame] ^= 1
+    path.write_bytes(data)
+    assert len(list(records.read(path, damaged="skip"))) == 5  # only the frame is damaged: nothing is lost
+    with pytest.raises(InvalidArgument, match="damaged is 'ignore'"):
+        records.read(path, damaged="ignore")  # type: ignore[arg-type]
+
+
+def test_what_is_no_regular_file() -> None:
+    with pytest.raises(RecordError, match="is no regular file"):
+        list(records.read("/dev/null"))
+
+
 def test_a_record_that_is_no_example_is_named(tmp_path: Path) -> None:
     with records.RecordWriter(tmp_path / "a") as writer:
         writer.write({"n": 1})

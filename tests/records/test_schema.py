@@ -87,6 +87,11 @@ def test_arrays_are_known_by_what_stands_beside_them(tmp_path: Path) -> None:
     assert "tf.reshape(tf.io.decode_raw(features['x'], tf.float32), features['x/shape'])" in source
 
 
+def test_what_is_not_finite_is_said_and_left_out_of_the_range(tmp_path: Path) -> None:
+    feature = schema_of(tmp_path, [{"x": [1.0, float("nan"), float("-inf")]}, {"x": [2.0, 3.0, 4.0]}]).feature("x")
+    assert (feature.low, feature.high, feature.meaning) == (1.0, 4.0, "not all finite")
+
+
 def test_sequences(tmp_path: Path) -> None:
     with records.RecordWriter(tmp_path / "a") as writer:
         for number in range(1, 4):

@@ -143,6 +143,24 @@ def test_old_shards_of_another_number_are_replaced(tmp_path: Path) -> None:
     assert other.exists()
 
 
+@pytest.mark.parametrize("options", [{"shards": 3}, {"records_per_shard": 2}, {"shards": 3, "expected_records": 6}])
+def test_old_and_new_shards_are_never_mixed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    write_numbers(tmp_path / "train", 6, **options)
+    seen = []
+
+    def stop(source: str, target: str) -> None:
+        seen.append(sorted(name for name in os.listdir(tmp_path) if name[0] != "."))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tfqueue.records.atomic.os.replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_numbers(tmp_path / "train", 6, overwrite=True, **options)
+    assert seen == [[]]  # all new ones are complete by now, and all old ones gone
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize("given", [9, 11])
 def test_a_wrong_number_of_records_is_refused(tmp_path: Path, given: int) -> None:
     for options in ({}, {"shards": 3}):

@@ -58,8 +58,9 @@ class AtomicFile:
         It is no longer locked then: another writer of the same path would take it for the remains of a killed
         one.
         """
-        os.fsync(self.file.fileno())
-        self.file.close()
+        if not self.file.closed:
+            os.fsync(self.file.fileno())
+            self.file.close()
 
     def commit(self, path: Path | None = None, *, overwrite: bool | None = None) -> None:
         """Gives the file its name; after this it survives a power cut.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from io import FileIO
@@ -136,9 +137,13 @@ def open_to_read(name: str) -> FileIO:
         RecordError: It does not exist or cannot be read.
     """
     try:
-        return FileIO(name, "r")
+        file = FileIO(name, "r")
     except OSError as error:
         raise RecordError(f"{name!r} cannot be read: {error.strerror}", file=name) from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise RecordError(f"{name!r} is no regular file, so its size is unknown; copy it into one", file=name)
+    return file
 
 
 def split_suffix(name: str) -> tuple[str, str]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import bisect
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import numpy as np
 
-from tfqueue.errors import InvalidArgument, RecordError
+from tfqueue.errors import InvalidArgument, RecordError, TFQueueWarning
+from tfqueue.records.damage import Damage, walk
 from tfqueue.records.decode import MalformedError, features, parse, plain
 from tfqueue.records.framing import FOOTER_SIZE, FRAME_SIZE, HEADER_SIZE, footer, header_length
 from tfqueue.records.index import FileIndex, file_index
 from tfqueue.records.paths import Paths, expand, index_name, open_to_read
-from tfqueue.records.scan import Source, damaged, frames
+from tfqueue.records.scan import Source, frames
+from tfqueue.records.scan import damaged as damaged_record
 from tfqueue.records.values import Array
 
 if TYPE_CHECKING:
@@ -25,7 +28,13 @@ if TYPE_CHECKING:
 _COPIED: Final = 1 << 14
 
 
-def read(paths: Paths, *, compression: str | None = "auto", raw: bool = False) -> Iterator[dict[str, Any]]:
+def read(
+    paths: Paths,
+    *,
+    compression: str | None = "auto",
+    raw: bool = False,
+    damaged: Literal["raise", "skip"] = "raise",
+) -> Iterator[dict[str, Any]]:
     """Reads the records of files, one dict a record, in order.
 
     Args:
@@ -33,6 +42,8 @@ def read(paths: Paths, *, compression: str | None = "auto", raw: bool = False) -
         compression: "auto" decides for each file by its first bytes; else "GZIP", "ZLIB" or "".
         raw: Whether ``<name>/shape``, ``<name>/dtype`` and ``<name>/row_lengths`` are given as they are stored,
             instead of being used to restore the array ``<name>``.
+        damaged: "skip" goes on behind damage with the next whole record, as ``salvage`` does, and ends each damaged
+            file with a warning that says how much was skipped and where.
 
     Returns:
         An iterator of dicts, feature name -> array. A float_list is float32 of shape [n], an int64_list int64 of
@@ -41,17 +52,40 @@ def read(paths: Paths, *, compression: str | None = "auto", raw: bool = False) -
         and shape. Ragged lists and the steps of a SequenceExample are object arrays of arrays.
 
     Raises:
+        InvalidArgument: ``damaged`` is something else.
         RecordError: A file does not exist, or a record is no tf.train.Example.
         DamagedRecord: The first damage of a file, with file, record and offset. All records before it were given.
     """
+    if damaged not in ("raise", "skip"):
+        raise InvalidArgument(f"damaged is {damaged!r}; expected 'raise' or 'skip'")
     names = expand(paths)
-    return _read(names, compression, raw)
+    return _read_whole(names, compression, raw) if damaged == "skip" else _read(names, compression, raw)
 
 
 def _read(names: list[str], compression: str | None, raw: bool) -> Iterator[dict[str, Any]]:
     for name in names:
         for index, offset, payload in frames(name, compression=compression):
             yield decode(payload, raw=raw, file=name, record=index, offset=offset)
+
+
+def _read_whole(names: list[str], compression: str | None, raw: bool) -> Iterator[dict[str, Any]]:
+    for name in names:
+        skipped: list[Damage] = []
+        for found in walk(name, compression=compression):
+            if found.payload is None:
+                assert isinstance(found, Damage)
+                skipped.append(found)
+            else:
+                yield decode(found.payload, raw=raw, file=name, record=found.record, offset=found.offset)
+        if skipped:
+            size = sum(damage.end - damage.offset for damage in skipped)
+            first = skipped[0]
+            warnings.warn(
+                f"{name!r}: {len(skipped)} damaged places ({size} bytes) were skipped, the first at record "
+                f"{first.record}, byte {first.offset}: {first.words}",
+                TFQueueWarning,
+                stacklevel=2,
+            )
 
 
 def decode(
@@ -190,9 +224,9 @@ class RecordReader:
         size = end - offset - FRAME_SIZE
         if header_length(head) != size or len(payload) != size or len(foot) != FOOTER_SIZE:
             words = f"no record of {size} bytes begins here; the file is damaged, or has changed since the index "
-            raise damaged(name, record, offset, f"{words}{index_name(name)!r} was made")
+            raise damaged_record(name, record, offset, f"{words}{index_name(name)!r} was made")
         if footer(payload) != foot:
-            raise damaged(name, record, offset, "the payload does not match its checksum")
+            raise damaged_record(name, record, offset, "the payload does not match its checksum")
         return name, record, offset, payload
 
     def _open(self, position: int, index: FileIndex) -> int:

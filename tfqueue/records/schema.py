@@ -50,7 +50,7 @@ class FeatureSchema:
         present: In how many of the records it is.
         min_length: The least number of values (of a sequence: in a step).
         max_length: The largest number of values.
-        low: The least value, or the least number of bytes of a value; None if there is none.
+        low: The least finite value, or the least number of bytes of a value; None if there is none.
         high: The largest.
         meaning: What it probably is, in words.
         dtype: The dtype of the array it was made of, if it was written with layout "bytes"; "mixed" if that differs.
@@ -269,6 +269,7 @@ class _Column:
         self.ragged = False
         self.max_steps: int | None = None
         self._arrays = 0
+        self._not_finite = False
         self._kinds: set[str] = set()
         self._lengths: tuple[int | float, int | float] | None = None
         self._range: tuple[float | int, float | int] | None = None
@@ -288,7 +289,12 @@ class _Column:
                 self._meaning.add(value, numbers)
             return
         self._kinds.add("float" if feature.dtype == np.float32 else "int64")
-        if length:
+        if feature.dtype == np.float32:
+            finite = np.isfinite(feature)
+            if not finite.all():
+                self._not_finite = True
+                feature = feature[finite]
+        if feature.size:
             self._range = _wider(self._range, feature.min().item(), feature.max().item())
 
     def add_array(self, array: Array, dtype: str) -> None:
@@ -316,6 +322,8 @@ class _Column:
             meaning = f"{dtype} array {shape}".replace("'", "")
         elif self.ragged:
             meaning = "ragged rows"
+        if self._not_finite:
+            meaning = f"{meaning}, not all finite".removeprefix(", ")
         return FeatureSchema(
             name=name,
             kind=kind,

@@ -24,6 +24,9 @@ class Output(Protocol):
 
     def flush(self) -> None: ...
 
+    def prepare(self) -> None:
+        """Makes everything durable under temporary names, so that ``commit`` only has to rename."""
+
     def commit(self) -> list[WrittenFile]: ...
 
     def discard(self) -> None: ...
@@ -83,6 +86,9 @@ class SingleFile:
         self.flush = self._file.flush
         self.discard = self._file.discard
 
+    def prepare(self) -> None:
+        self._file.flush()
+
     def commit(self) -> list[WrittenFile]:
         return [self._file.commit()]
 
@@ -129,10 +135,14 @@ class ShardSet:
     def flush(self) -> None:
         self._files[-1].flush()
 
-    def commit(self) -> list[WrittenFile]:
+    def prepare(self) -> None:
         if not self._endless:
             for _ in self._limits:
                 self._files.append(self._open())
+        for file in self._files:
+            file.park()
+
+    def commit(self) -> list[WrittenFile]:
         count = len(self._files)
         written = []
         for shard, file in enumerate(self._files):
@@ -169,22 +179,24 @@ class SpooledShards:
         self._compression: Compression = compression
         self._overwrite = overwrite
         self._spool = FrameFile(path, overwrite=True)
+        self._set: ShardSet | None = None
         self.write = self._spool.write
         self.flush = self._spool.flush
 
-    def commit(self) -> list[WrittenFile]:
+    def prepare(self) -> None:
         self._spool.flush()
         limits = iter(even_sizes(self._spool.records, self._shards))
-        shards = ShardSet(self._path, limits, compression=self._compression, overwrite=self._overwrite)
-        try:
-            for _, _, payload in frames(self._spool.temporary, compression=""):
-                shards.write(payload)
-            return shards.commit()
-        except BaseException:
-            shards.discard()
-            raise
-        finally:
-            self._spool.discard()
+        self._set = ShardSet(self._path, limits, compression=self._compression, overwrite=self._overwrite)
+        for _, _, payload in frames(self._spool.temporary, compression=""):
+            self._set.write(payload)
+        self._set.prepare()
+
+    def commit(self) -> list[WrittenFile]:
+        assert self._set is not None
+        self._spool.discard()
+        return self._set.commit()
 
     def discard(self) -> None:
         self._spool.discard()
+        if self._set is not None:
+            self._set.discard()

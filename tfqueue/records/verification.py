@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -96,28 +97,34 @@ def verify(
     sizes = [os.path.getsize(name) for name in names]
     with bar("verifying", sum(sizes), progress=progress) as advance:
         for name, size in zip(names, sizes, strict=True):
-            whole, found = _verify_file(name, compression, examples)
+            whole, found = _verify_file(name, compression, examples, size, advance)
             records += whole
             problems += found
-            advance(size)
     problems += _missing_files(names)
     return Verification(tuple(names), records, tuple(problems))
 
 
-def _verify_file(name: str, compression: str | None, examples: bool) -> tuple[int, list[Problem]]:
+def _verify_file(
+    name: str, compression: str | None, examples: bool, size: int, advance: Callable[[int], None]
+) -> tuple[int, list[Problem]]:
     problems: list[Problem] = []
-    whole = end = 0
+    whole = end = shown = 0
     for found in walk(name, compression=compression):
         if isinstance(found, Damage):
             problems.append(Problem(name, found.record, found.offset, found.kind, found.words))
             continue
         whole += 1
         end = found.offset + FRAME_SIZE + len(found.payload)
+        # Of a compressed file the size is known only on disk.
+        if shown < end <= size:
+            advance(end - shown)
+            shown = end
         if examples:
             try:
                 decode(found.payload)
             except RecordError as error:
                 problems.append(Problem(name, found.record, found.offset, "not-example", str(error)))
+    advance(size - shown)
     if not problems:
         expected = _expected(name, whole, end)
         if expected is not None:

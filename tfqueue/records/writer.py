@@ -161,6 +161,8 @@ class RecordWriter:
                     f"{self.records} records were written to {self.path!r}, expected {self._expected}",
                     file=self.path,
                 )
+            self._output.prepare()
+            self._remove_old()
             self.written = self._output.commit()
         except BaseException:
             self.discard()
@@ -168,20 +170,18 @@ class RecordWriter:
         self._open = False
         self._bar.__exit__(None, None, None)
         self.paths = [file.path for file in self.written]
-        for name in set(self._old) - set(self.paths):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
         if self._manifest:
             save_manifest(self.path, self.written, self._compression, self._info)
-        else:
-            self._remove_old_manifest()
 
-    def _remove_old_manifest(self) -> None:
-        """Removes a manifest that would call the new file changed."""
+    def _remove_old(self) -> None:
+        """Removes what is to be replaced: half old and half new shards, or an old manifest, would tell lies."""
         with suppress(RecordError, FileNotFoundError):
-            manifest = find_manifest(self.path)
+            manifest = find_manifest(self._old[0] if self._old else self.path)
             if manifest is not None:
                 os.unlink(manifest.path)
+        for name in self._old:
+            with suppress(FileNotFoundError):
+                os.unlink(name)
 
     def discard(self) -> None:
         """Drops everything that was written; no file appears."""
