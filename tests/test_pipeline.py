@@ -178,8 +178,11 @@ def test_an_initialiser_that_cannot_run_is_the_failure() -> None:
 # -- failures ------------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_file_is_what_the_user_sees(path) -> None:
-    with tfqueue.QueuePipeline(labels([path, path + "s"])) as pipeline, pytest.raises(PipelineFailed) as caught:
+@pytest.mark.parametrize("check", [True, False])
+def test_a_missing_file_is_what_the_user_sees(path, check) -> None:
+    # Before the start, or, with the checks off, by the runner that meets it: the same is said.
+    pipeline = tfqueue.QueuePipeline(labels([path, path + "s"]), check=check)
+    with pytest.raises(PipelineFailed) as caught, pipeline:
         list(pipeline)
     assert caught.value.cause_name == "missing-file"
     assert caught.value.file == path + "s"

@@ -39,6 +39,8 @@ class QueuePipeline:
         build_fn: Zero-argument TF1 code that builds the pipeline and returns the tensors to fetch: a tensor, or a
             nest of tuples, namedtuples, lists and dicts of them. It is called in a fresh `tf.Graph`.
         engine: How the queues are run: ``"threads"``, the real queue runners.
+        check: Look at files, the first record, queues and buffers before the start: what cannot work is raised at
+            once, what was probably not meant is a TFQueueWarning. It takes milliseconds.
         stall_timeout: Seconds. When nothing has moved for so long and nothing can move any more, PipelineStalled is
             raised; a stage that is only slow is warned about.
         session_config: A `tf.compat.v1.ConfigProto` for the session.
@@ -65,6 +67,7 @@ class QueuePipeline:
         build_fn: Callable[[], Any],
         *,
         engine: str = "threads",
+        check: bool = True,
         stall_timeout: float = 60.0,
         session_config: Any = None,
         init_fn: Callable[[Any], Any] | None = None,
@@ -80,6 +83,7 @@ class QueuePipeline:
         self._build_fn = build_fn
         self._stall_timeout = float(stall_timeout)
         self._engine = engine
+        self._check = check
         self._session_config = session_config
         self._init_fn = init_fn
         self._run: Run | None = None
@@ -143,6 +147,8 @@ class QueuePipeline:
                 raise failure(error, graph, fetches=fetches) from error
             run = Run(graph, session, fetches, stall_timeout=self._stall_timeout)
             try:
+                if self._check:
+                    run.check(stacklevel=4)
                 run.start()
             except BaseException:
                 run.leave()
@@ -196,6 +202,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
 
     Args:
         sess: A `tf.compat.v1.Session`, or a session that wraps one (`MonitoredSession`).
+        check: Look before the start, as for QueuePipeline.
         stall_timeout: Seconds without progress after which PipelineStalled is raised, as for QueuePipeline.
 
     Raises:
@@ -203,7 +210,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         PipelineFailed: What went wrong first.
     """
 
-    def __init__(self, sess: Any, *, stall_timeout: float = 60.0) -> None:
+    def __init__(self, sess: Any, *, check: bool = True, stall_timeout: float = 60.0) -> None:
         if not stall_timeout > 0:
             raise InvalidArgument(f"stall_timeout is a number of seconds above 0; got {stall_timeout!r}")
         if hasattr(sess, "run_step_fn"):  # a MonitoredSession gives its plain session only inside a step
@@ -211,6 +218,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         if not (hasattr(sess, "graph") and hasattr(sess, "make_callable")):
             raise InvalidArgument(f"queue_runners needs a tf.compat.v1.Session; got {type(sess).__name__}")
         self._session = sess
+        self._check = check
         self._stall_timeout = float(stall_timeout)
         self._run: Run | None = None
         self._outer: Run | None = None
@@ -224,6 +232,8 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         initialize_missing(graph, self._session)
         run = Run(graph, self._session, stall_timeout=self._stall_timeout)
         try:
+            if self._check:
+                run.check(stacklevel=4)
             run.start()
         except BaseException:
             run.leave()

@@ -18,6 +18,7 @@ from tfqueue.diagnosis.failure import failure
 from tfqueue.engines.threads import RunnerThreads
 from tfqueue.errors import PipelineError, PipelineStalled, TFQueueWarning
 from tfqueue.growth import Growth
+from tfqueue.startcheck import check_before_start
 from tfqueue.stats import Accounts, PipelineStats, last_dequeue
 from tfqueue.topology.model import Topology
 from tfqueue.topology.trace import trace
@@ -88,6 +89,11 @@ class Run:
         return self.accounts.stats(self.topology)
 
     # -- in ----------------------------------------------------------------------------------------------------------
+
+    def check(self, *, stacklevel: int) -> None:
+        """Look at the pipeline before the start; raises what cannot work, warns of what was probably not meant."""
+        for finding in check_before_start(self.graph, self.session, fetches=self.fetches, topology=self.topology):
+            warnings.warn(str(finding), TFQueueWarning, stacklevel=stacklevel)
 
     def start(self) -> None:
         """Start the runners, the watchdog, and the ear for Ctrl-C."""

@@ -219,7 +219,7 @@ class Files:
             if sniffed.kind == "empty":
                 empty.append(name)
             elif sniffed.kind != "tfrecord" or sniffed.compression != reader.compression:
-                damage = tf.errors.DataLossError(None, None, str(scan.damaged(name, 0, 0, f"it is {sniffed.words}")))
+                damage = scan.damaged(name, 0, 0, f"it is {sniffed.words}")
                 raise self._failed(damage, found, name, "damaged-file", about_unreadable(name, reader.compression), 0)
         self._add_empty(empty, found)
 
