@@ -101,7 +101,7 @@ def test_entering_twice_at_once_is_refused(path) -> None:
 
 @pytest.mark.parametrize("bad", [{"build_fn": 3}, {"build_fn": labels([]), "engine": "thread"}])
 def test_bad_arguments_are_refused_at_the_door(bad) -> None:
-    with pytest.raises(InvalidArgument, match=r"build_fn must be|engine 'thread' is not known; known: 'threads'"):
+    with pytest.raises(InvalidArgument, match=r"build_fn must be|engine 'thread' is not known; known: 'threads', 'lockstep'"):
         tfqueue.QueuePipeline(**bad)
 
 
@@ -348,3 +348,45 @@ def test_a_thread_blocked_in_a_queue_of_ones_own_is_freed() -> None:
 def test_reading_without_a_queue(path) -> None:
     with tfqueue.QueuePipeline(lambda: read([path])) as pipeline:
         assert len(list(pipeline)) == 20
+
+
+# -- lockstep ------------------------------------------------------------------------------------------------------
+
+
+def shuffled(path):
+    def build_fn():
+        label = parse([path], LABEL, num_epochs=3)["label"]
+        return tf1.train.shuffle_batch([label], 6, capacity=15, min_after_dequeue=5, seed=3)
+
+    return build_fn
+
+
+def test_lockstep_gives_the_same_batches_every_time(path) -> None:
+    runs = []
+    for _ in range(2):
+        with tfqueue.QueuePipeline(shuffled(path), engine="lockstep") as pipeline:
+            runs.append(np.stack(list(pipeline)).tolist())
+        assert (pipeline.stats.delivered, pipeline.stats.dropped, pipeline.stats.fetched_elsewhere) == (60, 0, None)
+    assert runs[0] == runs[1]
+    assert sorted(np.ravel(runs[0])) == sorted([*range(20)] * 3)
+
+
+def test_lockstep_in_a_session_of_ones_own_gives_the_same(path) -> None:
+    with tfqueue.QueuePipeline(shuffled(path), engine="lockstep") as pipeline:
+        expected = [batch.tolist() for batch in pipeline]
+    graph, batch = graph_of(shuffled(path))
+    got = []
+    with tf1.Session(graph=graph) as session:
+        with tfqueue.queue_runners(session, engine="lockstep") as coord:
+            while not coord.should_stop():
+                got.append(session.run(batch).tolist())
+        assert "run" not in vars(session)  # the session is as it was
+    assert got == expected
+
+
+def test_lockstep_names_the_true_cause(path) -> None:
+    pipeline = tfqueue.QueuePipeline(labels([path, path + ".gone"]), engine="lockstep", check=False)
+    with pytest.raises(PipelineFailed) as caught, pipeline:
+        list(pipeline)
+    assert caught.value.cause_name == "missing-file"
+    assert caught.value.file == path + ".gone"

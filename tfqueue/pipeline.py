@@ -20,7 +20,8 @@ from tfqueue.topology.model import Topology
 
 tf1 = tf.compat.v1
 
-ENGINES = ("threads",)
+ENGINES = ("threads", "lockstep")
+"""The engines by name."""
 
 _P = TypeVar("_P", bound="QueuePipeline")
 
@@ -38,7 +39,8 @@ class QueuePipeline:
     Args:
         build_fn: Zero-argument TF1 code that builds the pipeline and returns the tensors to fetch: a tensor, or a
             nest of tuples, namedtuples, lists and dicts of them. It is called in a fresh `tf.Graph`.
-        engine: How the queues are run: ``"threads"``, the real queue runners.
+        engine: How the queues are run: ``"threads"``, the real queue runners; or ``"lockstep"``, the same graph in one
+            canonical order, which gives the same batches on every run and every machine, shuffles included.
         check: Look at files, the first record, queues and buffers before the start: what cannot work is raised at
             once, what was probably not meant is a TFQueueWarning. It takes milliseconds.
         stall_timeout: Seconds. When nothing has moved for so long and nothing can move any more, PipelineStalled is
@@ -145,7 +147,7 @@ class QueuePipeline:
                     self._init_fn(session)
             except tf.errors.OpError as error:
                 raise failure(error, graph, fetches=fetches) from error
-            run = Run(graph, session, fetches, stall_timeout=self._stall_timeout)
+            run = Run(graph, session, fetches, engine=self._engine, stall_timeout=self._stall_timeout)
             try:
                 if self._check:
                     run.check(stacklevel=4)
@@ -202,6 +204,8 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
 
     Args:
         sess: A `tf.compat.v1.Session`, or a session that wraps one (`MonitoredSession`).
+        engine: ``"threads"`` or ``"lockstep"``, as for QueuePipeline. With lockstep every ``sess.run`` first brings the
+            queues up to it.
         check: Look before the start, as for QueuePipeline.
         stall_timeout: Seconds without progress after which PipelineStalled is raised, as for QueuePipeline.
 
@@ -210,7 +214,9 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         PipelineFailed: What went wrong first.
     """
 
-    def __init__(self, sess: Any, *, check: bool = True, stall_timeout: float = 60.0) -> None:
+    def __init__(self, sess: Any, *, engine: str = "threads", check: bool = True, stall_timeout: float = 60.0) -> None:
+        if engine not in ENGINES:
+            raise InvalidArgument(f"engine {engine!r} is not known; known: {', '.join(map(repr, ENGINES))}")
         if not stall_timeout > 0:
             raise InvalidArgument(f"stall_timeout is a number of seconds above 0; got {stall_timeout!r}")
         if hasattr(sess, "run_step_fn"):  # a MonitoredSession gives its plain session only inside a step
@@ -218,6 +224,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         if not (hasattr(sess, "graph") and hasattr(sess, "make_callable")):
             raise InvalidArgument(f"queue_runners needs a tf.compat.v1.Session; got {type(sess).__name__}")
         self._session = sess
+        self._engine = engine
         self._check = check
         self._stall_timeout = float(stall_timeout)
         self._run: Run | None = None
@@ -230,7 +237,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         refuse_after_fork()
         graph = self._session.graph
         initialize_missing(graph, self._session)
-        run = Run(graph, self._session, stall_timeout=self._stall_timeout)
+        run = Run(graph, self._session, engine=self._engine, stall_timeout=self._stall_timeout)
         try:
             if self._check:
                 run.check(stacklevel=4)

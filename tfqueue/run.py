@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import tensorflow as tf
 
 from tfqueue import consumers, interrupts
 from tfqueue.diagnosis.failure import failure
+from tfqueue.engines.lockstep import Lockstep
 from tfqueue.engines.threads import RunnerThreads
 from tfqueue.errors import PipelineError, PipelineStalled, TFQueueWarning
 from tfqueue.growth import Growth
@@ -43,15 +45,20 @@ class Run:
         graph: The graph.
         session: A session of it, initialised.
         fetches: What a step fetches; None for a session whose steps its owner runs.
+        engine: ``"threads"`` or ``"lockstep"``.
         stall_timeout: Seconds without progress after which the run is given up.
     """
 
-    def __init__(self, graph: tf.Graph, session: Any, fetches: Any = None, *, stall_timeout: float) -> None:
+    def __init__(
+        self, graph: tf.Graph, session: Any, fetches: Any = None, *, engine: str, stall_timeout: float
+    ) -> None:
         refuse_after_fork()
         self.graph = graph
         self.session = session
         self.fetches = fetches
         self.runners = RunnerThreads(graph, session, before_step=self.before_step)
+        self._lockstep = Lockstep(graph) if engine == "lockstep" else None
+        self._attached = ExitStack()
         self.accounts = Accounts(self.runners)
         self.ended = False
         self._growth = Growth(graph)
@@ -97,9 +104,16 @@ class Run:
 
     def start(self) -> None:
         """Start the runners, the watchdog, and the ear for Ctrl-C."""
-        self.runners.start()
+        if self._lockstep is None:
+            self.runners.start()
+            make_step = self.session.make_callable
+        else:
+            self.runners.adopt_queues()
+            self._lockstep.start(self.session, self.runners.coord)
+            self._attached.enter_context(self._lockstep.attached())
+            make_step = self._lockstep.make_step
         if self.fetches is not None:
-            self._step = self.session.make_callable(self.fetches)
+            self._step = make_step(self.fetches)
             self._rows_of = rows_of(self.topology)
         self._watchdog.start()
         self._listening = interrupts.listen(self._interrupt)
@@ -116,8 +130,10 @@ class Run:
         if threading.get_ident() == self._owner:
             grown = self.runners.grown
             self._growth.step(grown=grown)
-            if grown:
+            if grown and self._lockstep is None:
                 self.runners.rescan()
+            elif grown:
+                self.runners.adopt_queues()
 
     def step(self) -> Any:
         """One step; raises StopIteration at the clean end of the data."""
@@ -151,7 +167,10 @@ class Run:
             interrupts.forget(self._interrupt)
             self._listening = False
         self._watchdog.stop()
+        self._attached.close()
         self._left_alive = self.runners.stop(_GRACE)
+        if self._lockstep is not None:
+            self._left_alive += self._lockstep.stop(_GRACE)
         if self._left_alive and self.fetches is None:  # a session of the user's own stays open
             self._name_who_is_left(self._left_alive)
 
@@ -198,7 +217,9 @@ class Run:
             return self._failure
         if error is None or isinstance(error, tf.errors.OutOfRangeError):
             return None
-        return failure(error, self.graph, session=self.session, fetches=self.fetches)
+        failed = self._lockstep.failed_enqueue if self._lockstep is not None else None
+        op = failed.name if failed is not None else None
+        return failure(error, self.graph, session=self.session, enqueue_op=op, fetches=self.fetches)
 
     # -- told by other threads ---------------------------------------------------------------------------------------
 

@@ -186,7 +186,8 @@ class Accounts:
             threads=len(threads),
             alive=sum(thread.thread.is_alive() for thread in threads),
             runs=runs,
-            records=None if each is None else each * runs,
+            # Without threads of its own (lockstep, a thread of the user's) nobody has counted.
+            records=None if each is None or not threads else each * runs,
             epochs=producer is not None and enqueue.many,
             source=enqueue.source,
         )

@@ -127,9 +127,8 @@ class RunnerThreads:
 
     def start(self) -> None:
         """Make the handles of all queues, then start every runner of the collection."""
-        self._adopt_queues()
+        self.adopt_queues()
         self._start_new_runners()
-        self._graph_version = self.graph.version
 
     def rescan(self) -> None:
         """Start runners that were added to the graph since the last look; does nothing if the graph is unchanged."""
@@ -141,7 +140,8 @@ class RunnerThreads:
         """Whether ops were added to the graph since the last `start` or `rescan`."""
         return bool(self.graph.version != self._graph_version)
 
-    def _adopt_queues(self) -> None:
+    def adopt_queues(self) -> None:
+        """Make the ops that look at, close and wake the queues and staging areas of the graph as it is now."""
         for operation in queue_operations(self.graph):
             if operation.name in self._cancel_calls or self.graph.finalized:
                 continue
@@ -158,6 +158,7 @@ class RunnerThreads:
             for op in existing_cancel_ops(self.graph):
                 queue = op.inputs[0].op.name
                 self._cancel_calls.setdefault(queue, self.session.make_callable(op))
+        self._graph_version = self.graph.version
 
     def _start_new_runners(self) -> None:
         for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
