@@ -59,9 +59,21 @@ def test_other_numbers_of_epochs(entry, tmp_path):
         check_run(entry.program(tmp_path, epochs=None), graph_optimizer=False)
 
 
-@pytest.mark.parametrize(
-    ("entry", "stage"), [pytest.param(e, s, id=f"{e}-{s.name}") for e in RUNNABLE for s in e.stages]
-)
+def faults():
+    """One stage of every program, and every stage of each family once: all of them would take a minute more.
+
+    Every stage of every program is broken where the gallery runs behind a QueuePipeline.
+    """
+    seen = set()
+    for number, entry in enumerate(RUNNABLE):
+        for place, stage in enumerate(entry.stages):
+            kind = (entry.builder.__module__, stage.name)
+            if kind not in seen or place == number % len(entry.stages):
+                seen.add(kind)
+                yield pytest.param(entry, stage, id=f"{entry}-{stage.name}")
+
+
+@pytest.mark.parametrize(("entry", "stage"), list(faults()))
 def test_breaks_as_it_says(entry, stage, tmp_path):
     program = entry.program(tmp_path)
     record = 2 * program.fault_places // 3
