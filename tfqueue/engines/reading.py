@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfqueue.engines.plain import plain
 from tfqueue.errors import CannotLower
 from tfqueue.topology.model import Reader
 
@@ -28,23 +29,23 @@ def read_records(names: Any, reader: Reader, *, up_to: int | None, with_keys: bo
         CannotLower: tf.data has nothing that reads such files.
     """
     if reader.kind == "Identity":
-        return _in_vectors(names.map(lambda name: (name, name)), up_to)
+        return _in_vectors(names.map(plain(lambda name: (name, name))), up_to)
     if reader.kind == "WholeFile":
         return _in_vectors(
-            names.map(lambda name: (name, tf.io.read_file(name)), num_parallel_calls=tf.data.AUTOTUNE), up_to
+            names.map(plain(lambda name: (name, tf.io.read_file(name))), num_parallel_calls=tf.data.AUTOTUNE), up_to
         )
     if reader.kind == "TFRecord" and up_to is None and not with_keys:
         records = tf.data.TFRecordDataset(names, compression_type=reader.compression)
-        return records.map(lambda value: (tf.constant(b""), value))
+        return records.map(plain(lambda value: (tf.constant(b""), value)))
     open_file = _open_file(reader, with_keys)
-    return names.flat_map(lambda name: _in_vectors(open_file(name), up_to))
+    return names.flat_map(plain(lambda name: _in_vectors(open_file(name), up_to)))
 
 
 def count_records(name: Any, reader: Reader) -> Any:
     """The number of records of a file, as an int64 scalar; reads the file."""
     if reader.kind in ("Identity", "WholeFile"):
         return tf.constant(1, tf.int64)
-    return _open_file(reader, False)(name).reduce(tf.constant(0, tf.int64), lambda count, *_: count + 1)
+    return _open_file(reader, False)(name).reduce(tf.constant(0, tf.int64), plain(lambda count, *_: count + 1))
 
 
 def _in_vectors(records: Any, up_to: int | None) -> Any:
@@ -58,13 +59,15 @@ def _open_file(reader: Reader, with_keys: bool) -> Callable[[Any], Any]:
         def open_file(name: Any) -> Any:
             records = tf.data.TFRecordDataset(name, compression_type=reader.compression)
             if not with_keys:
-                return records.map(lambda value: (tf.constant(b""), value))
+                return records.map(plain(lambda value: (tf.constant(b""), value)))
             # The key is the offset of the record: 8 bytes of length, 4 + 4 of checksums, and the record.
             return records.scan(
                 tf.constant(0, tf.int64),
-                lambda offset, value: (
-                    offset + 16 + tf.cast(tf.strings.length(value), tf.int64),
-                    (_key(name, offset), value),
+                plain(
+                    lambda offset, value: (
+                        offset + 16 + tf.cast(tf.strings.length(value), tf.int64),
+                        (_key(name, offset), value),
+                    )
                 ),
             )
 
@@ -73,12 +76,12 @@ def _open_file(reader: Reader, with_keys: bool) -> Callable[[Any], Any]:
 
         def open_file(name: Any) -> Any:
             lines = tf.data.TextLineDataset(name).enumerate(start=1).skip(skip)
-            return lines.map(lambda number, line: (_key(name, number), line))
+            return lines.map(plain(lambda number, line: (_key(name, number), line)))
 
     elif reader.kind == "FixedLengthRecord":
 
         def open_file(name: Any) -> Any:
-            return _fixed_length(name, reader).enumerate().map(lambda number, value: (_key(name, number), value))
+            return _fixed_length(name, reader).enumerate().map(plain(lambda number, value: (_key(name, number), value)))
 
     else:
         raise CannotLower(
@@ -101,7 +104,7 @@ def _fixed_length(name: Any, reader: Reader) -> Any:
         whole = tf.io.decode_compressed(whole, reader.compression)
     last = tf.strings.length(whole) - footer - size
     starts = tf.data.Dataset.range(header, tf.cast(last, tf.int64) + 1, hop or size)
-    return starts.map(lambda start: tf.strings.substr(whole, tf.cast(start, tf.int32), size))
+    return starts.map(plain(lambda start: tf.strings.substr(whole, tf.cast(start, tf.int32), size)))
 
 
 def _key(name: Any, number: Any) -> Any:

@@ -43,6 +43,7 @@ class StageFunction:
         graph_def: The nodes; placeholders stand for what comes from outside.
         inputs: The legacy tensors that a caller gives, by name.
         outputs: The names of the legacy tensors that a call returns.
+        cuts: The dequeue and read ops that it takes its data from.
         also: Ops that run with every call, though no output needs them.
         fixed: Of variables and tables the legacy op; a caller gives their values under the op's name.
         counters: The epoch counters and their dtypes; a caller gives the number of the epoch under the op's name.
@@ -53,6 +54,7 @@ class StageFunction:
     graph_def: Any
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    cuts: tuple[str, ...]
     also: tuple[str, ...]
     fixed: tuple[Any, ...]
     counters: Mapping[str, Any]
@@ -68,9 +70,17 @@ class StageFunction:
             inputs = [_renumbered(name, numbers) for name in node.input]
             attributes = sorted((key, value.SerializeToString(deterministic=True)) for key, value in node.attr.items())
             lines.append(repr((node.op, inputs, attributes)))
-        places = {name: str(number) for number, name in enumerate(self.placeholders)}
-        outputs = [places.get(name) or _renumbered(name, numbers) for name in self.outputs]
-        return "\n".join([*lines, repr(outputs), repr([op.name for op in self.fixed])])
+        # What is taken from the cuts is the same if it is the same output of the cut in the same place.
+        given = [self._identity(name) for name in self.placeholders]
+        outputs = [
+            _renumbered(name, numbers) if name.partition(":")[0] in numbers else self._identity(name)
+            for name in self.outputs
+        ]
+        return "\n".join([*lines, repr(given), repr(outputs), repr(self.also and True)])
+
+    def _identity(self, name: str) -> str:
+        op, _, output = name.partition(":")
+        return f"cut {self.cuts.index(op)}:{output}" if op in self.cuts else name
 
     def __call__(self, given: Mapping[str, Any]) -> list[Any]:
         """Import the ops into the current graph.
@@ -194,6 +204,7 @@ def extract(
         graph_def=graph_def,
         inputs=tuple(name for name in placeholders if ":" in name),
         outputs=tuple(tensor.name for tensor in outputs),
+        cuts=tuple(op.name for op in cuts),
         also=tuple(op.name for op in also if not stop(op)),
         fixed=tuple(
             op for op in stopped_ops.values() if op.type in VARIABLE_TYPES | TABLE_TYPES and op.name in placeholders

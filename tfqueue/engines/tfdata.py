@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from random import SystemRandom
 from typing import Any
 
 import tensorflow as tf
@@ -17,18 +18,23 @@ import tensorflow as tf
 from tfqueue.build import build
 from tfqueue.engines.conditional import Enqueued, enqueued
 from tfqueue.engines.fixed_values import FixedValues
+from tfqueue.engines.philox import shuffled_indices
+from tfqueue.engines.plain import plain
 from tfqueue.engines.reading import count_records, read_records
+from tfqueue.engines.replay import replay_shuffle
 from tfqueue.engines.sparse import TakenSparse, serialize, stored_sparse
 from tfqueue.engines.stage import StageFunction, extract
 from tfqueue.errors import CannotLower, InvalidArgument
-from tfqueue.topology.model import Dequeue, Enqueue, Queue, Read, Reader, Topology, Transform
+from tfqueue.topology.model import Dequeue, Enqueue, Producer, Queue, Read, Reader, Topology, Transform
 from tfqueue.topology.subgraph import GraphView
 from tfqueue.topology.trace import fetch_elements, trace
 
 tf1 = tf.compat.v1
 
-SHUFFLES = ("native",)
+SHUFFLES = ("native", "replay")
 _ENDLESS = 2**63 - 1
+# Under this name a source gets the number of its run.
+_RUN = "number of the run"
 
 
 def to_dataset(
@@ -48,7 +54,8 @@ def to_dataset(
         target: A build function, or a graph (also one imported from a MetaGraph).
         fetches: With a graph: the tensors of a step, in any nest.
         shuffle: What stands for a shuffle queue: ``"native"``, Dataset.shuffle over as many elements as the
-            queue promises to mix (min_after_dequeue and the one that is drawn).
+            queue promises to mix (min_after_dequeue and the one that is drawn); or ``"replay"``: every shuffle
+            gives, element for element, what the engine "lockstep" gives. All shuffles must have seeds then.
         session: A session of ``target`` that holds trained or loaded values of the variables and tables that
             the pipeline reads; without it their initialisers are run.
 
@@ -71,7 +78,7 @@ def to_dataset(
             raise InvalidArgument("fetches belong to a graph; a build function returns its own")
         graph = tf.Graph()
         fetches = build(target, graph)
-    return _Lowering(graph, fetches, session).dataset()
+    return _Lowering(graph, fetches, shuffle, session).dataset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,11 @@ class _Inputs:
 class _Lowering:
     """Lowers one graph."""
 
-    def __init__(self, graph: tf.Graph, fetches: Any, session: Any | None) -> None:
+    def __init__(self, graph: tf.Graph, fetches: Any, shuffle: str, session: Any | None) -> None:
+        self.shuffle = shuffle
+        # Whether what is being lowered will be run in several copies, which must then give the same.
+        self.repeated = False
+        self.drawn_seeds: dict[str, int] = {}
         self.view = GraphView(graph)
         self.fetches = fetches
         self.elements = fetch_elements(graph, fetches)
@@ -168,10 +179,59 @@ class _Lowering:
                 source=queue.source,
                 advice=f"write the feeding loop as a generator of ({element}) and use Dataset.from_generator",
             )
-        elements = self._enqueued(queue)
-        if queue.kind == "RandomShuffle":
-            return _Elements(_native_shuffle(elements.dataset, queue), elements.sparse)
-        return elements
+        return self._enqueued(queue)
+
+    def _single_elements(self, name: str) -> Any:
+        """The elements of a queue of single tensors (file names), shuffled if it shuffles."""
+        queue = self.topology.queue(name)
+        return self._shuffled(queue, self._queue(name).dataset, None, keep=False).map(plain(lambda value: value))
+
+    def _shuffled(self, queue: Queue, dataset: Any, batch: int | None, *, keep: bool) -> Any:
+        """The elements of a queue in the order in which they leave it; in batches where replay needs the size."""
+        if queue.kind != "RandomShuffle":
+            return dataset
+        if self.shuffle == "native":
+            size = queue.min_after_dequeue + 1 if queue.min_after_dequeue else (queue.capacity or 1)
+            seed = self._seed_of(queue.name, queue.seed, queue.seed2)
+            # Copies of one shuffle must agree, whenever each is iterated.
+            return dataset.shuffle(size, seed=seed, reshuffle_each_iteration=not self.repeated)
+        if not queue.seed and not queue.seed2:
+            raise self._not_seeded(_words(queue), queue.name, queue.source)
+        capacity = queue.capacity or 0
+        if batch is not None and batch > capacity - queue.min_after_dequeue:
+            raise CannotLower(
+                f"{_words(queue)} cannot give a batch of {batch} at once (capacity {capacity}, min_after_dequeue "
+                f"{queue.min_after_dequeue}), so its order depends on each element that comes in meanwhile",
+                op=queue.name,
+                source=queue.source,
+                advice=f"set capacity to at least {queue.min_after_dequeue + batch}, or use shuffle='native'",
+            )
+        return dataset.apply(
+            replay_shuffle(
+                capacity,
+                queue.min_after_dequeue,
+                queue.seed,
+                queue.seed2,
+                batch_size=batch,
+                drop_remainder=not keep,
+            )
+        )
+
+    def _not_seeded(self, words: str, op: str, source: str | None) -> CannotLower:
+        return CannotLower(
+            f"{words} has no seed, so it has no order to replay",
+            op=op,
+            source=source,
+            advice="give it a seed, or use shuffle='native'",
+        )
+
+    def _seed_of(self, name: str, seed: int, seed2: int) -> int | None:
+        """One seed for a shuffle; where it has none and is run in several copies, one drawn for all of them."""
+        if seed or seed2:
+            return (seed * 1_000_003 + seed2) % 2**62
+        if not self.repeated:
+            return None
+        return self.drawn_seeds.setdefault(name, SystemRandom().randrange(1, 2**62))
 
     def _enqueued(self, queue: Queue) -> _Elements:
         """The elements of a queue in the order in which they are enqueued."""
@@ -190,7 +250,9 @@ class _Lowering:
         count = len(queue.components)
         if runs[0].keeps is not None:
             keeps = runs[0].keeps
-            dataset = dataset.filter(lambda *values: keeps(values[count])).map(lambda *values: values[:count])
+            dataset = dataset.filter(plain(lambda *values: keeps(values[count]))).map(
+                plain(lambda *values: values[:count])
+            )
         if len({enqueue.many for enqueue in queue.enqueues}) > 1:
             raise CannotLower(
                 f"{_words(queue)} is filled by both enqueue and enqueue_many",
@@ -200,7 +262,7 @@ class _Lowering:
             )
         if queue.enqueues[0].many:
             dataset = dataset.unbatch()
-        dataset = dataset.map(lambda *values: tuple(self._as_component(queue, sparse, values)))
+        dataset = dataset.map(plain(lambda *values: tuple(self._as_component(queue, sparse, values))))
         return _Elements(dataset, sparse)
 
     def _as_component(self, queue: Queue, sparse: Sequence[bool], values: Sequence[Any]) -> list[Any]:
@@ -226,6 +288,9 @@ class _Lowering:
         if len(stages) == 1:
             inputs = self._inputs(stages[0])
             return self._run_with_flags(stages[0], inputs, runs[0], queue)
+        bucketed = self._bucketed(queue, stages, runs)
+        if bucketed is not None:
+            return bucketed
         streams = [frozenset(self._stream(cut) for cut in stage.inputs) for stage in stages]
         if len(set(streams)) == 1 and all(len(stage.inputs) == 1 for stage in stages):
             return self._branches_of_one_stream(queue, stages, runs)
@@ -260,19 +325,8 @@ class _Lowering:
             functions.append(self._function(stage, _Inputs(names, None, _renamed(first, names)), run))
         count = len(stages)
         flags = self._passed_through(first, runs[0], queue)
-        if len({function.fingerprint for function in functions}) == 1:
-            return self._map(first.dataset, functions[0]), flags
-
-        def choose(index: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-            branches = [lambda function=function: function.call(*values) for function in functions]
-            chosen: tuple[Any, ...] = tf.switch_case(tf.cast(index % count, tf.int32), branches)
-            return chosen
-
-        dataset = first.dataset.enumerate().map(
-            tf.autograph.experimental.do_not_convert(choose),
-            num_parallel_calls=None if any(function.stateful for function in functions) else tf.data.AUTOTUNE,
-        )
-        return dataset, flags
+        numbered = first.dataset.enumerate().map(plain(lambda *item: (item[0] % count, item[1])))
+        return self._choose(numbered, functions), flags
 
     def _independent_branches(
         self, queue: Queue, stages: Sequence[Transform], runs: Sequence[_Run]
@@ -285,6 +339,84 @@ class _Lowering:
             datasets.append(dataset)
         choices = tf.data.Dataset.range(len(datasets)).repeat()
         return tf.data.Dataset.choose_from_datasets(datasets, choices, stop_on_empty_dataset=False), flags
+
+    def _bucketed(
+        self, queue: Queue, stages: Sequence[Transform], runs: Sequence[_Run]
+    ) -> tuple[Any, tuple[bool, ...]] | None:
+        """Buckets: one op sorts elements into several queues, and whichever has a batch hands it on."""
+        cuts = [self.cuts[stage.inputs[0]] for stage in stages if len(stage.inputs) == 1]
+        takes = [cut for cut in cuts if isinstance(cut, Dequeue) and cut.kind != "dequeue" and cut.batch_size]
+        buckets = [self.topology.queue(cut.queue) for cut in takes if cut.queue is not None]
+        sorts = [bucket.enqueues[0] for bucket in buckets if len(bucket.enqueues) == 1]
+        if len(sorts) != len(stages) or len({sort.name for sort in sorts}) != 1 or len(sorts) < 2:
+            return None
+        for bucket, stage in zip(buckets, stages, strict=True):
+            self._only_these(bucket.name, bucket.dequeues, [stage])
+        what = [enqueued(self.view, sort) for sort in sorts]
+        tensors = what[0].tensors
+        if any([t.name for t in other.tensors] != [t.name for t in tensors] for other in what):
+            raise CannotLower(
+                f"the buckets before {_words(queue)} get different tensors",
+                op=sorts[0].name,
+                source=sorts[0].source,
+                advice="put the same tensors into every bucket",
+            )
+        if any(stored_sparse(self.view, tensor) for tensor in tensors) or len({b.kind for b in buckets}) > 1:
+            raise CannotLower(
+                f"the buckets before {_words(queue)} hold SparseTensors, or are queues of several kinds",
+                op=sorts[0].name,
+                source=sorts[0].source,
+                advice="make the tensors dense before they are put into buckets",
+            )
+        stage = self.topology.transform(sorts[0].transform)
+        outputs = [(tensor, None) for tensor in (*tensors, what[0].condition)]
+        dataset = self._run(stage, self._inputs(stage), outputs, what[0].also)
+        width = len(tensors)
+
+        def keeps(*values: Any) -> Any:
+            return tf.stack([each.keeps(values[width]) for each in what])
+
+        def key(*values: Any) -> Any:
+            return tf.argmax(tf.cast(keeps(*values), tf.int32))
+
+        none = (False,) * width
+        sizes = [cut.batch_size or 1 for cut in takes]
+
+        def size_of(number: Any) -> Any:
+            return tf.gather(tf.constant(sizes, tf.int64), number)
+
+        def batch(number: Any, window: Any) -> Any:
+            elements = window.map(plain(lambda *v: tuple(self._as_component(buckets[0], none, v[:width]))))
+            size = sizes[0] if len(set(sizes)) == 1 else size_of(number)
+            batches = _batched(elements, buckets[0], none, size, keep=True)
+            return batches.map(plain(lambda *values: (number, values)))
+
+        def complete(number: Any, values: Any) -> Any:
+            drops = tf.gather(tf.constant([cut.kind == "dequeue_many" for cut in takes]), number)
+            return ~drops | (tf.shape(values[0], tf.int64)[0] == size_of(number))
+
+        dataset = dataset.filter(plain(lambda *values: tf.reduce_any(keeps(*values))))
+        batches = dataset.group_by_window(
+            key_func=plain(key), reduce_func=plain(batch), window_size_func=plain(size_of)
+        )
+        functions = [
+            self._function(s, _Inputs(self._names_of(cut.name), None, frozenset()), run)
+            for s, cut, run in zip(stages, takes, runs, strict=True)
+        ]
+        return self._choose(batches.filter(plain(complete)), functions), (False,) * len(queue.components)
+
+    def _choose(self, dataset: Any, functions: Sequence[_Call]) -> Any:
+        """Map (number, values) by the function with that number."""
+        if len({function.fingerprint for function in functions}) == 1:
+            return functions[0].map(dataset.map(plain(lambda _, values: values)))
+
+        def choose(number: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+            branches = [lambda function=function: function.call(*values) for function in functions]
+            chosen: tuple[Any, ...] = tf.switch_case(tf.cast(number, tf.int32), branches)
+            return chosen
+
+        in_order = any(function.stateful for function in functions)
+        return dataset.map(plain(choose), num_parallel_calls=None if in_order else tf.data.AUTOTUNE)
 
     # -- stages -----------------------------------------------------------------------------------------
 
@@ -312,7 +444,10 @@ class _Lowering:
             tensors, many = ([tensor], None) if stored is None else stored
             places.append((len(wanted), len(tensors), many))
             wanted.extend(tensors)
-        function = extract(self.view, wanted, cuts=cut_ops, also=run.also, replaced=taken.tensors, words=words)
+        shuffle = self._source_shuffle(stage)
+        replaced = [*taken.tensors, *([] if shuffle is None else [shuffle.op.outputs[0]])]
+        function = extract(self.view, wanted, cuts=cut_ops, also=run.also, replaced=replaced, words=words)
+        unshuffled = None if shuffle is None else extract(self.view, [shuffle.op.inputs[0]], cuts=(), words=words)
         misused = sorted(name for name in function.inputs if name in inputs.sparse and name not in taken.sources)
         if any(name not in {tensor.name for tensor in wanted} for name in misused):
             raise CannotLower(
@@ -320,7 +455,7 @@ class _Lowering:
                 op=misused[0].partition(":")[0],
                 advice="turn it back into a SparseTensor first",
             )
-        fixed = self.fixed.of(function.fixed)
+        fixed = self.fixed.of([*function.fixed, *(() if unshuffled is None else unshuffled.fixed)])
         for op_name, value in list(fixed.items()):
             if not tf.is_tensor(value):
                 fixed[op_name] = tf.constant(value)
@@ -331,6 +466,10 @@ class _Lowering:
             given.update(taken.restore(given))
             given.update(fixed)
             given.update(dict.fromkeys(function.counters, epoch))
+            if shuffle is not None and unshuffled is not None:
+                (rows,) = unshuffled(given)
+                order = shuffled_indices(tf.shape(rows)[0], shuffle.seed, shuffle.seed2, given[_RUN])
+                given[shuffle.op.outputs[0].name] = tf.gather(rows, order)
             results = function(given)
             return tuple(
                 results[start] if many is None else serialize(*results[start : start + count], many=many)
@@ -339,10 +478,31 @@ class _Lowering:
 
         return _Call(call, function, bool(stage.python))
 
+    def _source_shuffle(self, stage: Transform) -> _SourceShuffle | None:
+        """The shuffle of a producer, where it is to be worked out from its seeds instead of left to the op.
+
+        The op keeps its place in the stream of random numbers from one pass over the dataset to the next; worked
+        out, every pass begins anew.
+        """
+        shuffles = [self.view.by_name[name] for name in stage.random]
+        shuffles = [op for op in shuffles if op.type == "RandomShuffle"]
+        if stage.inputs or len(shuffles) != 1:
+            return None
+        op = shuffles[0]
+        seed, seed2 = int(op.get_attr("seed")), int(op.get_attr("seed2"))
+        if not seed and not seed2:
+            rows = op.outputs[0].shape[0] if op.outputs[0].shape.rank else None
+            if self.shuffle == "replay" and rows != 1:
+                raise self._not_seeded(f"the shuffle {op.name}", op.name, stage.source)
+            if not self.repeated:
+                return None
+            seed2 = self.drawn_seeds.setdefault(op.name, SystemRandom().randrange(1, 2**62))
+        return _SourceShuffle(op, seed, seed2)
+
     def _map(self, dataset: Any, call: _Call) -> Any:
         limit = min((int(self.view.by_name[name].get_attr("limit")) for name in call.function.counters), default=None)
         if limit is not None:
-            dataset = dataset.enumerate().take(limit).map(lambda index, values: (index, *values))
+            dataset = dataset.enumerate().take(limit).map(plain(lambda index, values: (index, *values)))
         return call.map(dataset)
 
     # -- what a stage takes -----------------------------------------------------------------------------
@@ -363,8 +523,8 @@ class _Lowering:
         """
         if not stage.inputs:
             # A source: it runs without end, or until its epoch counter ends it.
-            runs = tf.data.Dataset.range(_ENDLESS).map(lambda number: (number,))
-            return _Inputs(("number of the run",), runs, frozenset())
+            runs = tf.data.Dataset.range(_ENDLESS).map(plain(lambda number: (number,)))
+            return _Inputs((_RUN,), runs, frozenset())
         groups: dict[str, list[str]] = {}
         for cut in stage.inputs:
             groups.setdefault(self._stream(cut), []).append(cut)
@@ -374,7 +534,7 @@ class _Lowering:
         if len(parts) == 1:
             return _Inputs(names, parts[0].dataset, sparse)
         dataset = tf.data.Dataset.zip(tuple(part.dataset for part in parts))
-        return _Inputs(names, dataset.map(lambda *values: tuple(v for part in values for v in part)), sparse)
+        return _Inputs(names, dataset.map(plain(lambda *values: tuple(v for part in values for v in part))), sparse)
 
     def _stream(self, cut: str) -> str:
         """What a cut takes from: a queue or a reader, by name."""
@@ -428,11 +588,14 @@ class _Lowering:
         sparse = frozenset(
             name for cut in cuts for name, flag in zip(self._names_of(cut), elements.sparse, strict=True) if flag
         )
+        replayed = queue.kind == "RandomShuffle" and self.shuffle == "replay"
         if len(parts) == 1:
             kind, size = parts[0]
-            dataset = elements.dataset
-            if kind != "dequeue":
-                dataset = _batched(dataset, queue, elements.sparse, size, keep=kind == "dequeue_up_to")
+            keep = kind == "dequeue_up_to"
+            batch = None if kind == "dequeue" else size
+            dataset = self._shuffled(queue, elements.dataset, batch, keep=keep)
+            if batch is not None and not replayed:
+                dataset = _batched(dataset, queue, elements.sparse, batch, keep=keep)
             return _Inputs(names, dataset, sparse)
         if any(kind == "dequeue_up_to" for kind, _ in parts):
             raise CannotLower(
@@ -441,7 +604,11 @@ class _Lowering:
                 source=queue.source,
                 advice="drop allow_smaller_final_batch, or take once and split",
             )
-        return _Inputs(names, _split_batches(elements.dataset, queue, elements.sparse, parts), sparse)
+        total = sum(size for _, size in parts)
+        dataset = self._shuffled(queue, elements.dataset, total, keep=False)
+        if not replayed:
+            dataset = _batched(dataset, queue, elements.sparse, total, keep=False)
+        return _Inputs(names, _split_batches(dataset, queue, parts), sparse)
 
     def _only_these(self, stream: str, cuts: Sequence[str], consumers: Sequence[Transform]) -> None:
         """Refuse a queue that also feeds somebody else: who gets which element depends on timing."""
@@ -476,7 +643,6 @@ class _Lowering:
         team = [consumers] if not siblings else [siblings]
         stages = [stage for group in team for stage in group]
         self._only_these(queue.name, [*queue.dequeues, *queue.reads], stages)
-        names = self._queue(queue.name).dataset.map(lambda name: name)
         readers = [
             self.reader_of[cut]
             for stage in stages
@@ -484,13 +650,38 @@ class _Lowering:
             if cut in self.reader_of and self.cuts[cut].queue == queue.name
         ]
         readers = list({id(other): other for other in readers}.values())
-        if len(readers) > 1:
-            names = _share_of(names, readers, readers.index(reader))
+        if len(readers) == 1:
+            names = self._single_elements(queue.name)
+        else:
+            # Each reader has a copy of the stream of file names and takes its own out of it.
+            names = _share_of(self._repeatable(queue), readers, readers.index(reader))
         with_keys = bool(self.view.by_name[read.name].outputs[0].consumers()) or any(
             element.name == f"{read.name}:0" for element in self.elements
         )
         dataset = read_records(names, reader, up_to=read.up_to, with_keys=with_keys)
         return _Inputs(self._names_of(read.name), dataset, frozenset())
+
+    def _repeatable(self, queue: Queue) -> Any:
+        """The elements of a queue as a dataset that gives the same in every copy of it."""
+        for node in self.topology.ancestors(queue):
+            stage = self.topology.stage_of(node.name) if isinstance(node, (Producer, Transform)) else None
+            if stage is None:
+                continue
+            draws = [name for name in stage.random if self.view.by_name[name].type != "RandomShuffle"]
+            if stage.python or draws:
+                op = [*stage.python, *draws][0]
+                raise CannotLower(
+                    f"several readers take file names from {_words(queue)}, which {op} computes anew each time it "
+                    f"is asked; each reader would see other names",
+                    op=op,
+                    source=stage.source,
+                    advice="list the file names before the graph is built",
+                )
+        before, self.repeated = self.repeated, True
+        try:
+            return self._single_elements(queue.name)
+        finally:
+            self.repeated = before
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,6 +691,15 @@ class _Run:
     outputs: tuple[tuple[Any, Any], ...]
     also: tuple[Any, ...]
     keeps: Callable[[Any], Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceShuffle:
+    """A RandomShuffle op of a producer, and the seeds that stand for its own."""
+
+    op: Any
+    seed: int
+    seed2: int
 
 
 class _Call:
@@ -517,7 +717,7 @@ class _Call:
         return self.function.fingerprint()
 
     def map(self, dataset: Any) -> Any:
-        call = tf.autograph.experimental.do_not_convert(self.call)
+        call = plain(self.call)
         if self.runs_python:
             return _map_until_stopped(dataset, call)
         # Ops that keep a state must be run in the order of the records.
@@ -571,13 +771,7 @@ def _share_of(names: Any, readers: Sequence[Reader], index: int) -> Any:
         return tf.tensor_scatter_nd_add(read, [[owner]], [records]), (owner, name)
 
     assigned = names.scan(tf.zeros([count], tf.int64), assign)
-    return assigned.filter(lambda owner, _: owner == index).map(lambda _, name: name)
-
-
-def _native_shuffle(dataset: Any, queue: Queue) -> Any:
-    size = queue.min_after_dequeue + 1 if queue.min_after_dequeue else (queue.capacity or 1)
-    seed = None if not queue.seed and not queue.seed2 else (queue.seed * 1_000_003 + queue.seed2) % (2**62)
-    return dataset.shuffle(size, seed=seed)
+    return assigned.filter(plain(lambda owner, _: owner == index)).map(plain(lambda _, name: name))
 
 
 def _batched(dataset: Any, queue: Queue, sparse: Sequence[bool], size: int, *, keep: bool) -> Any:
@@ -590,9 +784,8 @@ def _batched(dataset: Any, queue: Queue, sparse: Sequence[bool], size: int, *, k
     return dataset.batch(size, drop_remainder=not keep)
 
 
-def _split_batches(dataset: Any, queue: Queue, sparse: Sequence[bool], parts: Sequence[tuple[str, int]]) -> Any:
+def _split_batches(dataset: Any, queue: Queue, parts: Sequence[tuple[str, int]]) -> Any:
     """Several dequeues of one queue in one run: each takes the next elements."""
-    total = sum(size for _, size in parts)
     if queue.kind == "PaddingFIFO":
         raise CannotLower(
             f"a step takes several padded batches from {_words(queue)}, each padded to its own longest element",
@@ -609,7 +802,7 @@ def _split_batches(dataset: Any, queue: Queue, sparse: Sequence[bool], parts: Se
             start += size
         return tuple(taken)
 
-    return dataset.batch(total, drop_remainder=True).map(split)
+    return dataset.map(plain(split))
 
 
 def _renamed(inputs: _Inputs, names: Sequence[str]) -> frozenset[str]:

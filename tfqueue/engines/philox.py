@@ -1,0 +1,160 @@
+"""TensorFlow's random numbers as a pure function of seeds and position, in TensorFlow ops.
+
+The kernels of RandomShuffle and RandomShuffleQueue draw from Philox4x32-10 (Salmon, Moraes, Dror and Shaw,
+"Parallel random numbers: as easy as 1, 2, 3", SC 2011), with the key = seed, the counter = (number of the block,
+seed2), and the four 32-bit words of each block in order; a draw below n is ``word % n``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+_MASK = 0xFFFFFFFF
+_ROUNDS = 10
+
+
+def words(seed: int, seed2: int, first: Any, count: Any) -> Any:
+    """The random words at positions ``first`` to ``first + count - 1``, as int64 below 2**32.
+
+    Args:
+        seed: The graph-level seed of the op.
+        seed2: The op-level seed of the op.
+        first: The position of the first word, an int64 scalar; a block begins at each multiple of 4.
+        count: How many, an int64 scalar.
+    """
+    first, count = tf.cast(first, tf.int64), tf.cast(count, tf.int64)
+    block = first // 4
+    blocks = tf.cast(tf.range(block, (first + count + 3) // 4), tf.uint64)
+    mask = tf.constant(_MASK, tf.uint64)
+
+    def low(value: Any) -> Any:
+        return tf.bitwise.bitwise_and(value, mask)
+
+    def high(value: Any) -> Any:
+        return tf.bitwise.right_shift(value, tf.constant(32, tf.uint64))
+
+    def fixed(value: int) -> Any:
+        return tf.fill(tf.shape(blocks), tf.constant(value & _MASK, tf.uint64))
+
+    state = [low(blocks), high(blocks), fixed(seed2), fixed(seed2 >> 32)]
+    key = [seed & _MASK, (seed >> 32) & _MASK]
+    for _ in range(_ROUNDS):
+        left = tf.constant(0xD2511F53, tf.uint64) * state[0]
+        right = tf.constant(0xCD9E8D57, tf.uint64) * state[2]
+        state = [
+            _xor(high(right), state[1], key[0]),
+            low(right),
+            _xor(high(left), state[3], key[1]),
+            low(left),
+        ]
+        key = [(key[0] + 0x9E3779B9) & _MASK, (key[1] + 0xBB67AE85) & _MASK]
+    drawn = tf.reshape(tf.stack(state, axis=1), [-1])
+    start = first - 4 * block
+    return tf.cast(drawn[start : start + count], tf.int64)
+
+
+def _xor(first: Any, second: Any, key: int) -> Any:
+    return tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(first, second), tf.constant(key, tf.uint64))
+
+
+def shuffled_indices(count: Any, seed: int, seed2: int, call: Any) -> Any:
+    """The permutation that a seeded RandomShuffle op applies to ``count`` rows when it runs for the n-th time.
+
+    Args:
+        count: The number of rows, a scalar.
+        seed: The graph-level seed of the op.
+        seed2: The op-level seed of the op.
+        call: How many times the op has run before on as many rows, an int64 scalar.
+
+    Returns:
+        int64 of shape [count]: output row i is input row ``result[i]``.
+    """
+    count = tf.cast(count, tf.int64)
+    draws = tf.maximum(count - 1, 0)
+    # A run takes whole blocks of four words.
+    first = tf.cast(call, tf.int64) * ((draws + 3) // 4) * 4
+    step = tf.range(draws)
+    other = step + words(seed, seed2, first, draws) % tf.maximum(count - step, 1)
+    # Step i swaps rows i and other[i] >= i, and row i is final. What was at row k when step k began: the row that
+    # the last earlier step with other == k put there (its own row at that step), or k itself.
+    index = tf.range(count)
+    own = other == step
+    origin = _last_step(tf.where(own, _nothing(), step), other, count)
+    origin = _roots(origin)
+    previous = previous_equal(other)
+    taken = tf.where(previous >= 0, tf.gather(origin, tf.maximum(previous, 0)), other)
+    taken = tf.where(own, tf.gather(origin, step), taken)
+    # The last row is what is left there.
+    return tf.concat([taken, tf.gather(origin, index[draws:])], axis=0)
+
+
+def drawn_positions(words_drawn: Any, size: Any) -> tuple[Any, Any, Any]:
+    """Draws without replacement from a buffer, as RandomShuffleQueue does it.
+
+    Each draw takes the element at ``word % size``, moves the last element into its place, and shortens the
+    buffer by one.
+
+    Args:
+        words_drawn: Random words, int64 of shape [n], n <= size.
+        size: The number of elements in the buffer, an int64 scalar.
+
+    Returns:
+        ``(taken, holes, fillers)``, int64: the positions (before any draw) of the elements taken, in order, and
+        which positions below size - n get the element of which other position (each hole once).
+    """
+    count = tf.size(words_drawn, out_type=tf.int64)
+    step = tf.range(count)
+    last = size - 1 - step
+    at = words_drawn % (size - step)
+    # In the order of positions counted from the end, the last element of step i is position i from the end.
+    from_end = size - 1 - at
+    inside = from_end < count
+    # Where the last element of a step has been moved in by an earlier step, it is that step's last element.
+    target = tf.where(inside, from_end, count)
+    origin = _last_step(tf.where(target == step, _nothing(), step), target, count + 1)[:count]
+    origin = _roots(origin)
+    moved = tf.gather(last, origin)
+    previous = previous_equal(at)
+    taken = tf.where(previous >= 0, tf.gather(moved, tf.maximum(previous, 0)), at)
+    # A position that stays is filled by the last step that took from it.
+    final = tf.logical_and(at < size - count, is_last_equal(at))
+    return taken, tf.boolean_mask(at, final), tf.boolean_mask(moved, final)
+
+
+def _last_step(step: Any, target: Any, count: Any) -> Any:
+    """For each target the largest step that names it, or the target itself where none does; -1 names nothing."""
+    last = tf.math.unsorted_segment_max(step, target, count)
+    return tf.where(last >= 0, last, tf.range(tf.cast(count, tf.int64)))
+
+
+def _roots(parent: Any) -> Any:
+    """Follow a forest of parents (each no larger than its child) to its roots, by doubling."""
+    done, parent = tf.constant(False), parent
+
+    def double(_: Any, parent: Any) -> tuple[Any, Any]:
+        further = tf.gather(parent, parent)
+        return tf.reduce_all(further == parent), further
+
+    _, parent = tf.while_loop(lambda done, _: tf.logical_not(done), double, [done, parent])
+    return parent
+
+
+def previous_equal(values: Any) -> Any:
+    """For each place the nearest earlier place with an equal value, or -1."""
+    order = tf.argsort(values, stable=True)
+    order = tf.cast(order, tf.int64)
+    ordered = tf.gather(values, order)
+    same = tf.concat([tf.zeros_like(ordered[:1], tf.bool), ordered[1:] == ordered[:-1]], axis=0)
+    before = tf.where(same, tf.concat([order[:1], order[:-1]], axis=0), _nothing())
+    return tf.scatter_nd(order[:, tf.newaxis], before, tf.shape(values, out_type=tf.int64))
+
+
+def is_last_equal(values: Any) -> Any:
+    """For each place whether no later place has an equal value."""
+    return tf.reverse(previous_equal(tf.reverse(values, [0])) < 0, [0])
+
+
+def _nothing() -> Any:
+    return tf.constant(-1, tf.int64)

@@ -1,0 +1,215 @@
+"""A tf.data shuffle that gives, element for element, what a RandomShuffleQueue gives in the canonical schedule.
+
+In that schedule the queue is filled to its capacity before each dequeue, so that which element leaves it is a
+pure function of the seeds and of how many elements have left before. The dataset keeps the contents of the queue
+as the state of a scan; nothing in it is Python, so it can be saved, restored and run elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfqueue.engines import philox
+from tfqueue.engines.plain import plain
+from tfqueue.errors import InvalidArgument
+
+# Elements that are drawn one by one go through the scan in blocks, since each step of it costs about a millisecond.
+_BLOCK = 128
+
+
+def replay_shuffle(
+    capacity: int,
+    min_after_dequeue: int,
+    seed: int,
+    seed2: int,
+    *,
+    batch_size: int | None = None,
+    drop_remainder: bool = True,
+) -> Callable[[Any], Any]:
+    """A transformation for ``dataset.apply`` that shuffles as a RandomShuffleQueue does.
+
+    Args:
+        capacity: The capacity of the queue.
+        min_after_dequeue: What the queue keeps while its input lasts.
+        seed: The ``seed`` attribute of the queue's op (the seed of the graph).
+        seed2: The ``seed2`` attribute of the queue's op (the seed of the op).
+        batch_size: The number of elements that are dequeued together (which decides how full the queue is at
+            each draw); the result then consists of batches. None: elements are dequeued one by one.
+        drop_remainder: True as ``dequeue_many`` drops a last, smaller batch; False as ``dequeue_up_to`` gives it.
+
+    Returns:
+        A function from a dataset to the shuffled dataset. Elements may have any structure of tensors; to be
+        batched they must all have the same shape.
+
+    Raises:
+        InvalidArgument: The numbers fit no queue, or no queue that can serve a batch at once.
+    """
+    if not 0 <= min_after_dequeue < capacity:
+        raise InvalidArgument(f"capacity must be larger than min_after_dequeue; got {capacity} and {min_after_dequeue}")
+    if not seed and not seed2:
+        raise InvalidArgument("a queue whose seed and seed2 are both 0 is not seeded, so it has no order to replay")
+    if batch_size is not None and not 1 <= batch_size <= capacity - min_after_dequeue:
+        raise InvalidArgument(
+            f"batch_size is {batch_size}, but a queue of capacity {capacity} that keeps {min_after_dequeue} can give "
+            f"1 to {capacity - min_after_dequeue} at once"
+        )
+
+    def transform(dataset: Any) -> Any:
+        queue = _Contents(dataset.element_spec, capacity, seed, seed2)
+        flat = dataset.map(plain(queue.store))
+        if batch_size is None:
+            shuffled = _one_by_one(flat, queue).unbatch()
+        else:
+            shuffled = _in_batches(flat, queue, batch_size, drop_remainder)
+        restore = queue.restore_batch if batch_size is not None else queue.restore
+        return shuffled.map(plain(restore))
+
+    return transform
+
+
+class _Contents:
+    """How the elements of a dataset are kept in tensors with a row for each place in the queue."""
+
+    def __init__(self, spec: Any, capacity: int, seed: int, seed2: int) -> None:
+        self.spec = spec
+        self.capacity = capacity
+        self.seed = seed
+        self.seed2 = seed2
+        self.leaves: list[Any] = tf.nest.flatten(spec)
+        if any(not isinstance(leaf, tf.TensorSpec) for leaf in self.leaves):
+            raise InvalidArgument(
+                f"only tensors can be shuffled here; got {spec}; serialize a SparseTensor with tf.io.serialize_sparse"
+            )
+        # Elements of any shape are kept as strings.
+        self.fixed = [leaf.shape.is_fully_defined() for leaf in self.leaves]
+
+    def store(self, *element: Any) -> tuple[Any, ...]:
+        values = tf.nest.flatten(element if len(element) != 1 else element[0])
+        return tuple(
+            value if fixed else tf.io.serialize_tensor(value) for value, fixed in zip(values, self.fixed, strict=True)
+        )
+
+    def restore(self, *values: Any) -> Any:
+        leaves = [
+            value if fixed else tf.ensure_shape(tf.io.parse_tensor(value, leaf.dtype), leaf.shape)
+            for value, fixed, leaf in zip(values, self.fixed, self.leaves, strict=True)
+        ]
+        return tf.nest.pack_sequence_as(self.spec, leaves)
+
+    def restore_batch(self, *values: Any) -> Any:
+        leaves = [
+            value
+            if fixed
+            else tf.map_fn(lambda item: tf.io.parse_tensor(item, leaf.dtype), value, fn_output_signature=leaf.dtype)  # noqa: B023
+            for value, fixed, leaf in zip(values, self.fixed, self.leaves, strict=True)
+        ]
+        return tf.nest.pack_sequence_as(self.spec, leaves)
+
+    def empty_rows(self, count: int) -> tuple[Any, ...]:
+        """Rows without meaning, one tensor for each component."""
+        rows = []
+        for leaf, fixed in zip(self.leaves, self.fixed, strict=True):
+            dtype, shape = (leaf.dtype, leaf.shape.as_list()) if fixed else (tf.string, [])
+            rows.append(tf.fill([count, *shape], "") if dtype == tf.string else tf.zeros([count, *shape], dtype))
+        return tuple(rows)
+
+    def words(self, first: Any, count: Any) -> Any:
+        return philox.words(self.seed, self.seed2, first, count)
+
+
+def _chunks(flat: Any, queue: _Contents, size: int) -> Any:
+    """The elements in chunks of ``size``; after the last, which is smaller or empty, empty ones without end."""
+    empty = tf.data.Dataset.from_tensors(queue.empty_rows(0)).repeat()
+    return flat.batch(size).concatenate(empty)
+
+
+def _put(rows: tuple[Any, ...], places: Any, values: list[Any]) -> tuple[Any, ...]:
+    return tuple(
+        tf.tensor_scatter_nd_update(row, places[:, tf.newaxis], value) for row, value in zip(rows, values, strict=True)
+    )
+
+
+def _fill(queue: _Contents, rows: tuple[Any, ...], size: Any, incoming: list[Any]) -> tuple[Any, Any, list[Any]]:
+    """Enqueue as many of the incoming elements as there is room for."""
+    count = tf.minimum(queue.capacity - size, tf.shape(incoming[0], out_type=tf.int64)[0])
+    rows = _put(rows, size + tf.range(count), [value[:count] for value in incoming])
+    return rows, size + count, [value[count:] for value in incoming]
+
+
+def _draw(queue: _Contents, rows: tuple[Any, ...], size: Any, drawn: Any, count: Any) -> tuple[Any, list[Any]]:
+    taken, holes, fillers = philox.drawn_positions(queue.words(drawn, count), size)
+    out = [tf.gather(row, taken) for row in rows]
+    return _put(rows, holes, [tf.gather(row, fillers) for row in rows]), out
+
+
+def _in_batches(flat: Any, queue: _Contents, batch: int, drop_remainder: bool) -> Any:
+    """Dequeue ``batch`` elements at a time from a queue that is filled up before."""
+    width = len(queue.leaves)
+    zero = tf.constant(0, tf.int64)
+
+    def step(state: Any, chunk: Any) -> Any:
+        rows, size, drawn, waiting = state
+        ended = tf.shape(chunk[0])[0] < batch
+        incoming = [tf.concat(pair, axis=0) for pair in zip(waiting, chunk, strict=True)]
+        rows, size, left = _fill(queue, rows, size, incoming)
+        closed = tf.logical_and(ended, size < queue.capacity)
+        available = tf.where(
+            closed, tf.minimum(size, batch), tf.where(size == queue.capacity, tf.constant(batch, tf.int64), zero)
+        )
+        if drop_remainder:
+            available = tf.where(available < batch, zero, available)
+        over = tf.logical_and(closed, available == 0)
+        rows, out = _draw(queue, rows, size, drawn, available)
+        return (rows, size - available, drawn + available, tuple(left)), (over, tuple(out))
+
+    state = (queue.empty_rows(queue.capacity), zero, zero, queue.empty_rows(0))
+    steps = _chunks(flat, queue, batch).scan(state, plain(step))
+    steps = steps.take_while(plain(lambda over, _: tf.logical_not(over)))
+    batches = steps.filter(plain(lambda _, out: tf.shape(out[0])[0] > 0)).map(plain(lambda _, out: out))
+    if not drop_remainder:
+        return batches
+    shapes = [[batch, *spec.shape[1:]] for spec in batches.element_spec]
+    return batches.map(plain(lambda *out: tuple(tf.ensure_shape(out[i], shapes[i]) for i in range(width))))
+
+
+def _one_by_one(flat: Any, queue: _Contents) -> Any:
+    """Dequeue single elements from a queue that is filled up before each; gives them in blocks."""
+    zero = tf.constant(0, tf.int64)
+    last = queue.capacity - 1
+
+    def step(state: Any, chunk: Any) -> Any:
+        rows, size, drawn, finished = state
+        ended = tf.shape(chunk[0])[0] < _BLOCK
+        rows, size, left = _fill(queue, rows, size, list(chunk))
+        # While the input lasts: each draw is from a full queue, and a new element comes in behind it. The draw at
+        # a place moves the last element there; what is last at draw k is the element that came in before it.
+        count = tf.shape(left[0], out_type=tf.int64)[0]
+        at = queue.words(drawn, count) % queue.capacity
+        coming = [tf.concat([row[last:], new], axis=0) for row, new in zip(rows, left, strict=True)]
+        draw = tf.range(count)
+        source = tf.where(at == last, draw, philox.previous_equal(at))
+        out = [
+            tf.where(
+                tf.reshape(source >= 0, [-1] + [1] * (row.shape.rank - 1)),
+                tf.gather(new, tf.maximum(source, 0)),
+                tf.gather(row, at),
+            )
+            for row, new in zip(rows, coming, strict=True)
+        ]
+        final = tf.logical_and(philox.is_last_equal(at), at != last)
+        places = tf.concat([tf.boolean_mask(at, final), [last]], axis=0)
+        fillers = tf.concat([tf.boolean_mask(draw, final), [count]], axis=0)
+        rows = _put(rows, places, [tf.gather(new, fillers) for new in coming])
+        drawn += count
+        # At the end of the input what is left is drawn from a queue that gets shorter.
+        rest = tf.where(ended, size, zero)
+        rows, tail = _draw(queue, rows, size, drawn, rest)
+        out = [tf.concat(pair, axis=0) for pair in zip(out, tail, strict=True)]
+        return (rows, size - rest, drawn + rest, ended), (finished, tuple(out))
+
+    state = (queue.empty_rows(queue.capacity), zero, zero, tf.constant(False))
+    steps = _chunks(flat, queue, _BLOCK).scan(state, plain(step))
+    return steps.take_while(plain(lambda finished, _: tf.logical_not(finished))).map(plain(lambda _, out: out))
