@@ -9,9 +9,9 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.records.test_encode import NAMES, VALUES, as_example, as_feature
+from tests.records.test_encode import INT64, NAMES, VALUES, as_example, as_feature
 from tfqueue.errors import RecordError
-from tfqueue.records.decode import MalformedError, parse
+from tfqueue.records.decode import MalformedError, parse, read_varints
 from tfqueue.records.encode import encode_example
 from tfqueue.records.reader import decode
 
@@ -94,6 +94,21 @@ def test_damaged_messages_never_crash(data: st.DataObject, features: dict[str, o
         return  # protobuf also checks what tfqueue skips
     # NaN is not equal to itself, but its text is.
     assert repr(found) == repr(expected)
+
+
+@FEW
+@given(st.lists(st.one_of(INT64, st.integers(-3, 3)), max_size=40))
+def test_integers_short_and_long(values: list[int]) -> None:
+    feature = tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    payload = tf.train.Example(features=tf.train.Features(feature={"x": feature})).SerializeToString()
+    assert by_tfqueue(payload)["x"] == ("int64_list", values)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_integers_that_are_none(count: int) -> None:
+    for last, words in ((b"\xff", "ends in the middle"), (b"\xff" * 10 + b"\x01", "more than ten bytes")):
+        with pytest.raises(MalformedError, match=words):
+            read_varints(b"\x01" * count + last)
 
 
 def test_sequence_examples_of_protobuf() -> None:

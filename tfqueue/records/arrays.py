@@ -13,7 +13,7 @@ from tfqueue.errors import InvalidArgument
 from tfqueue.records.encode import Layout
 from tfqueue.records.paths import Path
 from tfqueue.records.planned import WriteOptions, write_planned
-from tfqueue.records.values import Array
+from tfqueue.records.values import Array, is_small_float, is_small_integer
 
 _BLOCK_BYTES = 1 << 24
 
@@ -79,7 +79,7 @@ def write_arrays(
         narrow=narrow,
         progress=progress,
     )
-    return write_planned(path, ArraySource.of(arrays), options, info={})
+    return write_planned(path, ArraySource.of(arrays, layout=layout), options, info={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,30 +90,33 @@ class ArraySource:
         columns: Feature name -> array.
         start: The first record.
         stop: The record behind the last.
+        layout: How they will be stored.
     """
 
     columns: Mapping[str, Any]
     start: int
     stop: int
+    layout: Layout
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Any]) -> ArraySource:
+    def of(cls, arrays: Mapping[str, Any], *, layout: Layout) -> ArraySource:
         """Returns the source of checked arrays; raises InvalidArgument as ``write_arrays`` does."""
         columns = _columns(arrays)
-        return cls(columns, 0, _common_length(columns))
+        return cls(columns, 0, _common_length(columns), layout)
 
     def __len__(self) -> int:
         return self.stop - self.start
 
     def part(self, start: int, stop: int) -> ArraySource:
-        return ArraySource(self.columns, self.start + start, self.start + stop)
+        return ArraySource(self.columns, self.start + start, self.start + stop, self.layout)
 
-    def __getstate__(self) -> tuple[dict[str, Any], int, int]:
+    def __getstate__(self) -> tuple[dict[str, Any], int, int, Layout]:
         # Another process gets its own part only.
-        return {name: np.asarray(column[self.start : self.stop]) for name, column in self.columns.items()}, 0, len(self)
+        columns = {name: np.asarray(column[self.start : self.stop]) for name, column in self.columns.items()}
+        return columns, 0, len(self), self.layout
 
-    def __setstate__(self, state: tuple[dict[str, Any], int, int]) -> None:
-        for name, value in zip(("columns", "start", "stop"), state, strict=True):
+    def __setstate__(self, state: tuple[dict[str, Any], int, int, Layout]) -> None:
+        for name, value in zip(("columns", "start", "stop", "layout"), state, strict=True):
             object.__setattr__(self, name, value)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -122,9 +125,14 @@ class ArraySource:
         step = max(1, _BLOCK_BYTES // max(1, row_bytes))
         for low in range(self.start, self.stop, step):
             high = min(low + step, self.stop)
-            blocks: list[Array] = [np.asarray(column[low:high]) for column in self.columns.values()]
+            blocks = [self._block(np.asarray(column[low:high])) for column in self.columns.values()]
             for row in zip(*blocks, strict=True):
                 yield dict(zip(names, row, strict=True))
+
+    def _block(self, block: Array) -> Array | list[Any]:
+        # In a list a numpy scalar and a Python number are the same, and the latter is faster by far.
+        exact = is_small_integer(block.dtype) or is_small_float(block.dtype)
+        return block.tolist() if self.layout == "list" and block.ndim == 1 and exact else block
 
     def fingerprint(self) -> str:
         # Not all of the data, which may be larger than the memory: some rows from end to end.

@@ -26,6 +26,8 @@ Feature: TypeAlias = "list[bytes] | Array | None"
 
 _WIRE_VARINT, _WIRE_FIXED64, _WIRE_LENGTH, _WIRE_FIXED32 = 0, 1, 2, 5
 _LIST_FIELDS = (1, 2, 3)
+_SHORT = 16
+_UINT64_MAX = 2**64 - 1
 
 
 class MalformedError(Exception):
@@ -164,22 +166,26 @@ def features(message: Message) -> dict[str, Any]:
 
 def restore(context: Mapping[str, Feature]) -> dict[str, Any]:
     """Returns a dict in which ``<name>/shape``, ``/dtype`` and ``/row_lengths`` have been used up."""
-    found: dict[str, Any] = {}
+    restored: dict[str, Array] = {}
     used: set[str] = set()
-    for name, feature in context.items():
-        array = _restore_array(name, feature, context)
-        if array is not None:
-            used |= {name + SHAPE_SUFFIX, name + DTYPE_SUFFIX}
-        else:
-            array = _restore_ragged(feature, context.get(name + ROW_LENGTHS_SUFFIX))
+    for beside in context:
+        if beside.endswith(DTYPE_SUFFIX):
+            name = beside[: -len(DTYPE_SUFFIX)]
+            array = _restore_array(name, context) if name in context else None
             if array is not None:
-                used.add(name + ROW_LENGTHS_SUFFIX)
-            else:
-                array = plain(feature)
-        found[name] = array
-    for name in used:
-        del found[name]
-    return found
+                restored[name] = array
+                used |= {beside, name + SHAPE_SUFFIX}
+        elif beside.endswith(ROW_LENGTHS_SUFFIX):
+            name = beside[: -len(ROW_LENGTHS_SUFFIX)]
+            array = _restore_ragged(context[name], context[beside]) if name in context else None
+            if array is not None:
+                restored[name] = array
+                used.add(beside)
+    return {
+        name: restored[name] if name in restored else plain(feature)
+        for name, feature in context.items()
+        if name not in used
+    }
 
 
 def plain(feature: Feature) -> Array:
@@ -189,7 +195,8 @@ def plain(feature: Feature) -> Array:
     return _object_array(feature) if isinstance(feature, list) else feature
 
 
-def _restore_array(name: str, feature: Feature, context: Mapping[str, Feature]) -> Array | None:
+def _restore_array(name: str, context: Mapping[str, Feature]) -> Array | None:
+    feature = context[name]
     shape, text = context.get(name + SHAPE_SUFFIX), context.get(name + DTYPE_SUFFIX)
     # A shape without dimensions is an empty int64_list.
     if not isinstance(shape, np.ndarray) or shape.dtype != np.int64 or not isinstance(text, list) or len(text) != 1:
@@ -307,8 +314,8 @@ def _integers(view: memoryview, start: int, end: int) -> Array:
 
 def read_varints(packed: bytes | memoryview) -> Array:
     """Returns the int64 values of a packed list."""
-    if len(packed) == 1 and packed[0] < 0x80:
-        return np.array((packed[0],), np.int64)
+    if len(packed) <= _SHORT:
+        return _few_varints(packed)
     data = np.frombuffer(packed, np.uint8)
     if not data.size:
         return np.empty(0, np.int64)
@@ -325,6 +332,24 @@ def read_varints(packed: bytes | memoryview) -> Array:
     place = np.arange(data.size) - np.repeat(starts, lengths)
     shifted = (data & 0x7F).astype(np.uint64) << (7 * place).astype(np.uint64)
     return np.add.reduceat(shifted, starts).view(np.int64)
+
+
+def _few_varints(packed: bytes | memoryview) -> Array:
+    values = []
+    value = shift = 0
+    for byte in packed:
+        value |= (byte & 0x7F) << shift
+        if byte >= 0x80:
+            shift += 7
+            if shift > 63:
+                raise MalformedError("an int64_list holds a number of more than ten bytes")
+            continue
+        values.append(value)
+        value = shift = 0
+    if shift:
+        raise MalformedError("an int64_list ends in the middle of a number")
+    # The tenth byte has one bit that counts, and the highest bit is the sign.
+    return np.array([value & _UINT64_MAX for value in values], np.uint64).view(np.int64)
 
 
 def _fields(view: memoryview, start: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -186,8 +186,8 @@ class ExampleEncoder:
         """Returns kind, payload, and the entries that stand beside the feature."""
         if isinstance(value, (np.ndarray, np.generic)):
             if self._as_bytes:
-                return self._array_as_bytes(name, np.asarray(value), features)
-            return (*as_list(np.asarray(value), narrow=self._narrow), b"")
+                return self._array_as_bytes(name, value, features)
+            return (*as_list(value, narrow=self._narrow), b"")
         if isinstance(value, (list, tuple)):
             kinds = set(map(type, value))
             if kinds & _NESTED and any(not _is_scalar(item) for item in value):
@@ -205,13 +205,15 @@ class ExampleEncoder:
             return self._other(name, np.asarray(value), features)
         raise RefusedError(f"a value of type {type(value).__name__}; expected a number, bytes, str, array, or a list")
 
-    def _array_as_bytes(self, name: str, array: Array, features: Mapping[str, Any]) -> tuple[int, Payload, bytes]:
+    def _array_as_bytes(
+        self, name: str, array: Array | np.generic, features: Mapping[str, Any]
+    ) -> tuple[int, Payload, bytes]:
         dtype = array.dtype
         kind: int
         payload: Payload
         text_name = ""
         if is_text(dtype):
-            elements, text_name = texts(array)
+            elements, text_name = texts(np.asarray(array))
             kind, payload = many(elements)
         elif not is_storable(dtype):
             raise RefusedError(
@@ -221,7 +223,7 @@ class ExampleEncoder:
         elif not array.shape and (is_small_float(dtype) or is_small_integer(dtype)):
             kind, payload = as_list(array, narrow=False)
         else:
-            kind, payload = ONE, raw(array)
+            kind, payload = ONE, raw(np.asarray(array))
         # Not by dtype.name, which takes longer than all the rest.
         key = (name, text_name or dtype, array.shape)
         sidecar = self._sidecars.get(key)

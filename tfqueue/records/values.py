@@ -30,6 +30,7 @@ ROW_LENGTHS_SUFFIX: Final = "/row_lengths"
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 # Half a step above the largest float32: from here on rounding gives infinity.
 _FLOAT_MAX = float.fromhex("0x1.ffffffp127")
+_FLOAT32 = np.dtype("<f4")
 _COPIED = 1 << 14
 _SMALL = [bytes([value]) for value in range(128)]
 _pack_float = struct.Struct("<f").pack
@@ -43,6 +44,8 @@ def varint(value: int) -> bytes:
     """Returns the base-128 varint of a non-negative number."""
     if value < 128:
         return _SMALL[value]
+    if value < 16384:
+        return bytes((value & 127 | 128, value >> 7))
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -225,17 +228,21 @@ def texts(array: Array) -> tuple[list[bytes], str]:
     raise RefusedError(f"an object array of {listed}; expected only str or only bytes")
 
 
-def as_list(array: Array, *, narrow: bool) -> tuple[int, Payload]:
-    """Returns the kind and payload of an array in the list that holds it; the shape is lost.
+def as_list(array: Array | np.generic, *, narrow: bool) -> tuple[int, Payload]:
+    """Returns the kind and payload of an array or numpy scalar in the list that holds it; the shape is lost.
 
     Raises:
         RefusedError: No list holds the dtype, or only by losing range or digits and ``narrow`` is False.
     """
     dtype = array.dtype
-    if is_small_float(dtype):
-        return FLOAT, raw(array.astype("<f4", copy=False))
     if is_small_integer(dtype):
+        if not array.shape:
+            return INT64, integer(int(array))
         return INT64, varints(np.ascontiguousarray(array, dtype=np.int64).reshape(-1))
+    if isinstance(array, np.generic):
+        array = np.asarray(array)
+    if is_small_float(dtype):
+        return FLOAT, raw(array if dtype == _FLOAT32 else array.astype(_FLOAT32))
     if is_text(dtype):
         return many(texts(array)[0])
     if dtype.kind == "f":
