@@ -240,3 +240,31 @@ def test_sides_may_be_streams():
     tiles = pictures.tiles(6)
     figure = views.show_pair(iter([(tiles[:4], np.arange(4)), (tiles[4:], np.arange(2))]), (tiles[:4], np.arange(4)))
     assert pictures.words(figure)[0] == "All 4 images are equal"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 30), st.integers(1, 12), st.integers(20, 200), st.integers(0, 99))
+def test_blocks_and_shrinking_lose_no_difference(height, width, most, block, seed):
+    rng = np.random.default_rng(seed)
+    reference = rng.integers(0, 256, (height, width, 3)).astype(np.uint8)
+    candidate = reference.copy()
+    row, column = rng.integers(height), rng.integers(width)
+    candidate[row, column, 1] ^= 128
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfqueue.views.pairs._BLOCK_VALUES", block)
+        found = image_difference(reference, candidate)
+        pixels = difference_pixels(reference, candidate, 128, most=most)
+    assert found.largest == 128
+    assert found.mean == pytest.approx(128 / reference.size)
+    assert max(pixels.shape[:2]) <= max(most, 1) or max(height, width) <= most
+    step = -(-max(height, width) // most) if max(height, width) > most else 1
+    dark = np.argwhere((pixels != 255).any(axis=-1)).tolist()
+    assert dark == [[row // step, column // step]]
+
+
+def test_bfloat16_is_shown():
+    import tensorflow as tf
+
+    values = tf.cast(pictures.tiles(2).astype(np.float32) / 255, tf.bfloat16)
+    figure = views.show_batch((values, np.arange(2)))
+    np.testing.assert_allclose(pictures.drawn_image(figure, 1, 32, 32), pictures.tiles(2)[1], atol=2)

@@ -335,3 +335,18 @@ def test_pyplot_is_never_loaded(run_python):
         "assert 'matplotlib.pyplot' not in sys.modules\n"
         "assert 'tensorflow' not in sys.modules\n"
     )
+
+
+@pytest.mark.parametrize("reach", [1.0e3, 3.0e38, 1.7e308])
+def test_values_at_the_end_of_a_type_are_stretched_evenly(reach):
+    dtype = np.float32 if reach < 1e300 else np.float64
+    ramp = (np.linspace(-1, 1, 16) * reach).astype(dtype)
+    figure = views.show_batch(ramp.reshape(1, 4, 4, 1))
+    drawn = pictures.drawn_image(figure, 0, 4, 4)[..., 0].reshape(-1)
+    np.testing.assert_allclose(drawn, np.linspace(0, 255, 16), atol=1)
+
+
+@pytest.mark.parametrize("value", [-700.0, 1e300, -1.7e308])
+def test_a_flat_image_is_grey(value):
+    figure = views.show_batch(np.full((1, 4, 4, 3), value))
+    assert set(np.unique(pictures.drawn_image(figure, 0, 4, 4))) <= {127, 128}

@@ -86,7 +86,8 @@ def _values(name: str, value: Any) -> NDArray[Any]:
         return value
     leaf = leaves.as_leaf(value, name or "value")
     if isinstance(leaf, leaves.Dense):
-        return leaf.array
+        # numpy knows bfloat16 and the 8-bit floats by name only; float32 holds all their values.
+        return leaf.array.astype(np.float32) if "float" in leaf.dtype and leaf.array.dtype.kind == "V" else leaf.array
     return boxed([np.asarray(leaf.row(index), _row_dtype(leaf)) for index in range(leaf.size)])
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import cv2
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ _BLOCK_GAP = 0.45
 _SIDE = 2.1
 _PITCH_GAP = 0.2
 _LEGEND = 0.32
+_BLOCK_VALUES = 4_000_000
 # From paper to ink through the candidate's colour: no difference is white, in print as on screen.
 _DIFFERENCE = LinearSegmentedColormap.from_list(
     "difference", [style.PAPER, "#fbd3a8", style.CANDIDATE, "#5c1a00", "#000000"]
@@ -90,21 +92,38 @@ def image_difference(reference: NDArray[Any], candidate: NDArray[Any]) -> ImageD
     if reference.shape != candidate.shape:
         sizes = ["×".join(map(str, picture.shape)) for picture in (reference, candidate)]
         return ImageDifference(0.0, 0.0, reference.size, f"shape {sizes[0]} became {sizes[1]}")
-    change = absolute_difference(reference, candidate)
-    finite = np.isfinite(change)
-    unlike = change.size - int(finite.sum())
-    if unlike:
-        change = change[finite]
-    largest, mean = float(change.max(initial=0)), float(change.mean()) if change.size else 0.0
+    largest, total, compared, unlike = 0.0, 0.0, 0, 0
+    for rows in _row_blocks(reference, 1):
+        change = absolute_difference(reference[rows], candidate[rows])
+        finite = np.isfinite(change)
+        if not finite.all():
+            unlike += change.size - int(finite.sum())
+            change = change[finite]
+        largest = max(largest, float(change.max(initial=0)))
+        with np.errstate(over="ignore"):
+            total += float(change.sum(dtype=np.float64))
+        compared += change.size
+    mean = total / compared if compared else 0.0
     parts = [f"{unlike} NaN or infinite on one side"] * bool(unlike)
     parts += [f"max {largest:.4g}, mean {mean:.3g}"] * bool(largest)
     return ImageDifference(largest, mean, unlike, "; ".join(parts) or "equal")
 
 
+def _row_blocks(picture: NDArray[Any], step: int) -> Iterator[slice]:
+    """Blocks of rows, each a multiple of ``step``: a large image is not copied whole into a wider type."""
+    rows = max(1, _BLOCK_VALUES // max(1, picture[0].size) // step) * step
+    return (slice(start, start + rows) for start in range(0, len(picture), rows))
+
+
 def absolute_difference(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
     """``|candidate - reference|`` without wrap-around; inf where one side is finite or infinities differ."""
+    if reference.dtype == candidate.dtype == np.uint8:
+        # Many times faster than by way of a wider type, which matters for large images.
+        return np.asarray(cv2.absdiff(np.ascontiguousarray(reference), np.ascontiguousarray(candidate))).reshape(
+            reference.shape
+        )
     wide = np.float32 if max(reference.dtype.itemsize, candidate.dtype.itemsize) <= 2 else np.float64
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         change: NDArray[Any] = np.abs(candidate.astype(wide) - reference.astype(wide))
     if reference.dtype.kind == "f" or candidate.dtype.kind == "f":
         odd = ~np.isfinite(change)
@@ -120,23 +139,21 @@ def difference_pixels(
 
     Where one side is not finite (and the other side not the same) it is painted in the colour of such values.
     """
-    change = absolute_difference(reference, candidate).max(axis=-1)
     # The largest difference of an area must not vanish when the picture is made smaller.
-    change = _shrink_by_maximum(change, most)
+    step = 1 if most is None else math.ceil(max(reference.shape[:2]) / most)
+    columns = range(0, reference.shape[1], step)
+    parts = []
+    for rows in _row_blocks(reference, step):
+        block = absolute_difference(reference[rows], candidate[rows]).max(axis=-1)
+        block = np.maximum.reduceat(block, range(0, len(block), step), axis=0)
+        parts.append(np.maximum.reduceat(block, columns, axis=1))
+    change = np.concatenate(parts)
     odd = ~np.isfinite(change)
     change[odd] = 0
     coloured = _DIFFERENCE(Normalize(0, scale or 1, clip=True)(change), bytes=True)[..., :3]
     pixels: NDArray[np.uint8] = np.ascontiguousarray(coloured, dtype=np.uint8)
     pixels[odd] = style.NON_FINITE
     return pixels
-
-
-def _shrink_by_maximum(change: NDArray[Any], most: int | None) -> NDArray[Any]:
-    if most is None or max(change.shape) <= most:
-        return change
-    step = math.ceil(max(change.shape) / most)
-    rows, columns = range(0, change.shape[0], step), range(0, change.shape[1], step)
-    return np.asarray(np.maximum.reduceat(np.maximum.reduceat(change, rows, axis=0), columns, axis=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class Statistics:
     infinite: int
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def statistics(values: NDArray[Any]) -> Statistics:
     """Range and mean of the finite values of an array."""
     if values.dtype.kind == "f":
@@ -72,7 +73,7 @@ def assume_range(images: Sequence[NDArray[Any]]) -> ValueRange:
 
     One range holds for the whole batch, so that a dark image stays dark beside a bright one.
     """
-    dtype = images[0].dtype
+    dtype = np.result_type(*{picture.dtype for picture in images})
     if dtype.kind == "b":
         return ValueRange(0, 1, "False..True")
     if dtype == np.uint8:
@@ -111,14 +112,14 @@ def assume_range(images: Sequence[NDArray[Any]]) -> ValueRange:
 
 
 def _stretched(low: float, high: float) -> ValueRange:
-    # A flat image would have no range; it is shown in middle grey.
-    return (
-        ValueRange(low, high, f"stretched from {low:.4g}..{high:.4g}")
-        if low < high
-        else ValueRange(low - 1, high + 1, f"all {low:.4g}")
-    )
+    if low < high:
+        return ValueRange(low, high, f"stretched from {low:.4g}..{high:.4g}")
+    # A flat image has no range; it is shown in middle grey. The margin must not vanish beside a large value.
+    margin = max(1.0, abs(low) * 1e-3)
+    return ValueRange(low - margin, high + margin, f"all {low:.4g}")
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _moments(images: Sequence[NDArray[Any]]) -> tuple[float, float]:
     """Mean and standard deviation of finite values, from at most about a million of them."""
     room = max(1, _SAMPLE // len(images))
@@ -145,15 +146,19 @@ def to_pixels(picture: NDArray[Any], shown: ValueRange, *, most: int | None = No
     if picture.dtype == np.uint8 and (shown.low, shown.high) == (0, 255):
         pixels = picture
     else:
-        scaled = picture.astype(np.float32 if picture.dtype.itemsize < 8 else np.float64)
+        # Values near the end of float32, or of float64, would overflow when the range is stretched.
+        reach = max(abs(shown.low), abs(shown.high))
+        scaled = picture.astype(np.float32 if picture.dtype.itemsize < 8 and reach < 1e30 else np.float64)
         if picture.dtype.kind == "f":
             bad = ~np.isfinite(scaled).all(axis=-1)
             if not bad.any():
                 bad = None
             else:
                 scaled[bad] = shown.low
-        scaled -= shown.low
-        scaled *= 255 / (shown.high - shown.low)
+        unit = 2.0**-40 if reach > 1e300 else 1.0
+        scaled *= unit
+        scaled -= shown.low * unit
+        scaled *= 255 / (shown.high * unit - shown.low * unit)
         pixels = np.clip(np.rint(scaled, out=scaled), 0, 255, out=scaled).astype(np.uint8)
     channels = pixels.shape[-1]
     if channels == 1:
