@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import tfqueue
@@ -49,3 +51,58 @@ def test_different_is_exit_code_1(tmp_path, monkeypatch) -> None:
     whole = demo.modern
     monkeypatch.setattr(demo, "modern", lambda paths, shuffle: whole(paths[:1], shuffle=shuffle))
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 1
+
+
+PIPELINES = """
+import numpy as np
+import tensorflow as tf
+import tfqueue
+tf1 = tf.compat.v1
+paths = tfqueue.records.write_arrays(
+    "numbers.tfrecord", {"y": np.arange(20)}, layout="list", overwrite=True, progress=False
+)
+spec = {"y": tf.io.FixedLenFeature([], tf.int64)}
+
+def legacy():
+    names = tf1.train.string_input_producer(paths, num_epochs=1, shuffle=False)
+    return tf1.train.batch(tf1.parse_single_example(tf1.TFRecordReader().read(names)[1], spec), 5)
+
+def modern(batch_size=5):
+    return tf.data.TFRecordDataset(paths).batch(batch_size).map(lambda batch: tf.io.parse_example(batch, spec))
+
+def other():
+    return modern(4)
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipelines_of_the_user.py").write_text(PIPELINES)
+    return "pipelines_of_the_user.py"
+
+
+def test_check_gives_the_verdict_as_exit_code_and_as_json(module, tmp_path, capsys) -> None:
+    assert main(["check", f"{module}:legacy", f"{module}:modern", "--json", "report.json"]) == 0
+    assert json.loads((tmp_path / "report.json").read_text())["verdict"] == "equivalent"
+    assert main(["check", f"{module}:legacy", f"{module}:other"]) == 1
+    assert "batches: different" in capsys.readouterr().out
+    assert main(["check", f"{module}:legacy", f"{module}:nothing"]) == 2
+    assert "has no function 'nothing'" in capsys.readouterr().err
+
+
+def test_explain_shows_the_stages(module, capsys) -> None:
+    assert main(["explain", f"{module}:legacy"]) == 0
+    assert "FIFO queue batch/fifo_queue: capacity 32" in capsys.readouterr().out
+
+
+def test_records_are_counted_described_and_verified(module, tmp_path, capsys) -> None:
+    assert main(["check", f"{module}:legacy", f"{module}:modern"]) == 0
+    capsys.readouterr()
+    assert main(["records", "count", "numbers.tfrecord"]) == 0
+    assert "20" in capsys.readouterr().out
+    assert main(["records", "verify", "numbers.tfrecord"]) == 0
+    data = bytearray((tmp_path / "numbers.tfrecord").read_bytes())
+    data[40] ^= 1
+    (tmp_path / "numbers.tfrecord").write_bytes(data)
+    assert main(["records", "verify", "numbers.tfrecord"]) == 1

@@ -129,3 +129,21 @@ def _release_after_looks(coord, event) -> None:
     for _ in range(5):
         pause.wait(0.05)
     event.set()
+
+
+def test_a_feeder_that_fails_frees_the_step_that_waits_for_it() -> None:
+    def build_fn():
+        queue = tf1.FIFOQueue(3, tf.int32, [[]], name="mine")
+        value = tf1.placeholder(tf.int32, [])
+        queue.enqueue(value, name="put")
+        return queue.dequeue()
+
+    def feed(coord) -> None:
+        with coord.stop_on_exception():
+            raise OSError("the disk is gone")
+
+    pipeline = tfqueue.QueuePipeline(build_fn, check=False)
+    with pytest.raises(tfqueue.errors.PipelineFailed, match="the disk is gone"), pipeline:
+        feeder = threading.Thread(target=feed, args=(pipeline.coord,))
+        feeder.start()
+        next(pipeline)

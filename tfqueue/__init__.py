@@ -10,20 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tfqueue import errors, records, views
-    from tfqueue.equivalence import Report, assert_equivalent, compare
+    from tfqueue.equivalence import Report, assert_equivalent, compare, record_golden
     from tfqueue.pipeline import QueuePipeline, queue_runners
+    from tfqueue.topology.explain import explain
+    from tfqueue.topology.trace import trace
 
 __version__ = "0.1.0"
-
 _MODULES = ("errors", "records", "views")
 _HOMES = {
-    "QueuePipeline": "tfqueue.pipeline",
-    "Report": "tfqueue.equivalence",
-    "assert_equivalent": "tfqueue.equivalence",
-    "compare": "tfqueue.equivalence",
-    "queue_runners": "tfqueue.pipeline",
+    **dict.fromkeys(("Report", "assert_equivalent", "compare", "record_golden"), "tfqueue.equivalence"),
+    **dict.fromkeys(("QueuePipeline", "queue_runners"), "tfqueue.pipeline"),
+    "explain": "tfqueue.topology.explain",
+    "trace": "tfqueue.topology.trace",
 }
-__all__ = ["QueuePipeline", "Report", "assert_equivalent", "compare", "errors", "queue_runners", "records", "views"]
+__all__ = [
+    "QueuePipeline",
+    "Report",
+    "assert_equivalent",
+    "compare",
+    "errors",
+    "explain",
+    "queue_runners",
+    "record_golden",
+    "records",
+    "trace",
+    "views",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,13 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from tfqueue import __version__
+from tfqueue.equivalence import commands as equivalence
 from tfqueue.errors import TFQueueError
+from tfqueue.records import commands as records
+from tfqueue.topology import commands as topology
+from tfqueue.views import commands as views
 
 _EPILOG = "exit codes: 0 done or equivalent, 1 different or damaged, 2 could not be done"
 
@@ -50,16 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--out", metavar="DIR", default="tfqueue-demo", help="folder to write to (default: %(default)s)")
     demo.set_defaults(run=_demo)
-    for add_parser in _command_modules():
-        add_parser(commands)
+    for module in (topology, equivalence, views, records):
+        module.add_parser(commands)
     return parser
-
-
-def _command_modules() -> list[Any]:
-    from tfqueue.topology import commands as topology
-    from tfqueue.views import commands as views
-
-    return [topology.add_parser, views.add_parser]
 
 
 def _demo(options: argparse.Namespace) -> int:

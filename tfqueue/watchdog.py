@@ -96,9 +96,8 @@ class Watchdog:
             stacks = consumers.look(self._runners.session)
             waiting = self._waiting(stacks)
             queues = {} if self._runners.stopping else self.sample()
-            if self._runners.has_staging_areas and waiting and waiting == waited and self._nothing_will_come(queues):
-                self.filled = True
-                self._runners.fill_staging_areas()
+            if waiting and waiting == waited:
+                self._wake_who_waits_in_vain(queues)
             waited = waiting
             if self._runners.stopping:
                 continue
@@ -118,6 +117,14 @@ class Watchdog:
             self._judge(queues, stacks, seconds, tell=seconds >= tell_after)
             if seconds >= tell_after:
                 tell_after *= 2  # a stage that is slow once will be slow again: say it ever more rarely
+
+    def _wake_who_waits_in_vain(self, queues: Mapping[str, QueueState]) -> None:
+        if self._runners.stopping:
+            # A failure closes the queues of runners only; a step may wait for one that a thread of the user's fed.
+            self._runners.cancel_queues()
+        if self._runners.has_staging_areas and self._nothing_will_come(queues):
+            self.filled = True
+            self._runners.fill_staging_areas()
 
     def _nothing_will_come(self, queues: Mapping[str, QueueState]) -> bool:
         """Whether the runners were stopped, or have all ended and closed their queues."""
