@@ -113,3 +113,32 @@ def test_help_loads_neither_matplotlib_nor_tensorflow():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_window_shows_the_same_picture(tfrecord, monkeypatch, capsys):
+    import matplotlib
+    from matplotlib import pyplot
+
+    seen = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(matplotlib, "get_backend", lambda: "tkagg")
+    monkeypatch.setattr(pyplot, "show", lambda: seen.append(pyplot.gcf()))
+    try:
+        assert show(tfrecord, "--window") == 0
+        assert len(seen) == 1
+        pixels = seen[0].axes[0].images[0].get_array()
+        assert pixels.shape[2] == 4
+        size = seen[0].get_size_inches() * seen[0].dpi
+        assert (pixels.shape[1], pixels.shape[0]) == pytest.approx(tuple(size), abs=1)
+    finally:
+        pyplot.close("all")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_backend_without_windows_is_said(tfrecord, monkeypatch):
+    import matplotlib
+
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(matplotlib, "get_backend", lambda: "agg")
+    with pytest.raises(errors.InvalidArgument, match="the backend 'agg', which has no window"):
+        show(tfrecord, "--window")

@@ -126,5 +126,7 @@ def _open_window(figure: Figure) -> None:
         )
     width, height = figure.get_size_inches()
     window = pyplot.figure(str(figure.get_label()), figsize=(float(width), float(height)), dpi=style.DPI)
-    window.figimage(style.pixels_of(figure), resize=True)
+    axes = window.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    axes.imshow(style.pixels_of(figure), aspect="equal", interpolation="antialiased")
     pyplot.show()
