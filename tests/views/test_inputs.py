@@ -193,3 +193,12 @@ def test_files_without_a_record(tmp_path):
         pass
     with pytest.raises(errors.InvalidArgument, match="holds no record: 1 of 1 files are empty"):
         views.show_batch(tmp_path / "empty.tfrecord")
+
+
+def test_functions_that_return_batches():
+    tiles = pictures.tiles(4)
+    for function in (
+        lambda: [{"image": tiles, "label": np.arange(4)}],
+        lambda: iter([(tiles, np.arange(4))]),
+    ):
+        assert titles(views.show_batch(function)) == ["0", "1", "2", "3"]

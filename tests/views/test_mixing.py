@@ -180,3 +180,15 @@ def test_a_report_says_what_to_give_instead():
     report = compare([np.arange(3)], [np.arange(3)])
     with pytest.raises(errors.InvalidArgument, match="give the streams themselves"):
         views.plot_mixing(report)
+
+
+def test_goldens_are_enough(tmp_path):
+    from tfqueue import record_golden
+
+    order = np.random.default_rng(9).permutation(60)
+    for name, numbers in (("source", np.arange(60)), ("shuffled", order)):
+        record_golden(list(stream(numbers)), tmp_path / f"{name}.golden")
+    found, _ = deliveries(
+        str(tmp_path / "shuffled.golden"), None, source=str(tmp_path / "source.golden"), max_records=100
+    )
+    np.testing.assert_array_equal(found[0].source, order)

@@ -116,16 +116,16 @@ def _is_entered_pipeline(source: Any) -> bool:
 
 
 def _from_function(function: Callable[[], Any]) -> Any:
-    """A pipeline for a build function; the function itself if it returns a Dataset or an iterator."""
+    """A pipeline for a function that builds graph tensors; the function itself if it returns something else."""
     import tensorflow as tf
 
     from tfqueue.pipeline import QueuePipeline
 
     with tf.Graph().as_default():
         made = function()
-    if isinstance(made, (tf.data.Dataset, tf.compat.v1.data.Dataset, Iterator)):
-        return function
-    return QueuePipeline(function)
+    tensors = (tf.Tensor, tf.SparseTensor, tf.RaggedTensor)
+    built = any(isinstance(part, tensors) for part in tf.nest.flatten(made))
+    return QueuePipeline(function) if built else function
 
 
 def _from_files(paths: Any, n: int) -> Taken:

@@ -50,7 +50,7 @@ def plot_mixing(
     candidate is drawn.
 
     Args:
-        reference: A stream of batches, as for `tfqueue.compare`; or a one-dimensional array of source
+        reference: A stream of batches or a golden, as for `tfqueue.compare`; or a one-dimensional array of source
             positions in the order of delivery.
         candidate: A second stream to set beside it, or None.
         path: PNG file to write as well; its folder must exist.
