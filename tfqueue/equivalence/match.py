@@ -56,12 +56,15 @@ def match_records(left: list[Chunk], right: list[Chunk], background: list[Chunk]
     for index in range(len(left[0].leaves)):
         cost = np.minimum(cost, _distance(*([c.leaves[index] for c in chunks] for chunks in (left, right, background))))
     bonus = np.zeros_like(cost)
+    rare: set[int] = set()
     for index in range(len(left[0].leaves)):
         one, two, usual = (np.array([c.features[index][0] for c in chunks]) for chunks in (left, right, background))
         equal = one[:, np.newaxis] == two[np.newaxis, :]
         # An equal feature counts by how rarely it is equal by chance: a file name decides, a label hardly.
         chance = _equal_by_chance(usual)
-        bonus += np.where(equal, 2.0 if chance * len(right) < 0.05 else 0.3 * (1 - chance), 0.0)
+        if chance * len(right) < 0.05:
+            rare.add(index)
+        bonus += np.where(equal, 2.0 if index in rare else 0.3 * (1 - chance), 0.0)
     cost = cost - bonus
     matches = []
     taken_left, taken_right = set(), set()
@@ -75,6 +78,10 @@ def match_records(left: list[Chunk], right: list[Chunk], background: list[Chunk]
         taken_right.add(j)
         same = tuple(k for k in range(len(left[i].features)) if left[i].features[k][0] == right[j].features[k][0])
         matches.append(Match(left[i], right[j], same))
+    # Where most pairs are sure by a rare feature, a pair without one is a record whose partner is not there.
+    sure = [match for match in matches if rare.intersection(match.equal)]
+    if 2 * len(sure) > len(matches):
+        matches = sure
     return sorted(matches, key=lambda m: m.reference.first)
 
 

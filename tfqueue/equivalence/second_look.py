@@ -23,6 +23,7 @@ from tfqueue.equivalence.variant import Blueprint, blueprint_of, reseeding, run_
 _LEFT = 64
 _RIGHT = 512
 _BYTES = 16 << 20
+_SOURCE = 40_000  # records of the source whose order is learnt for the shuffle check
 _BYTES_OF_ALL = 256 << 20  # only for records in any order within a tolerance: they must be held to be paired
 
 
@@ -54,7 +55,11 @@ class SecondLook:
 def look_again(evidence: Evidence) -> SecondLook:
     """Fetch values, pair records, and run sides again as far as that can tell more."""
     look = SecondLook()
-    if evidence.aligned is None or evidence.same_records:
+    if evidence.aligned is None:
+        return look
+    if evidence.same_records:
+        if evidence.reference.ordering.shuffled and evidence.options.order != "any":
+            _experiment(evidence, look, limit=_SOURCE)
         return look
     missing, extra = evidence.surplus
     loose = not evidence.options.exact and not evidence.close_in_place and len(missing) == len(extra)
@@ -104,12 +109,12 @@ def _first_of(unknown_ones: Indices, all_of_them: Indices) -> Indices:
     return unknown_ones if len(unknown_ones) else all_of_them
 
 
-def _experiment(evidence: Evidence, look: SecondLook) -> None:
+def _experiment(evidence: Evidence, look: SecondLook, limit: int | None = None) -> None:
     """Run the reference with changes, where its graph can be changed: what is gained is for the causes."""
     first = evidence.reference
     look.blueprint = look.blueprint or blueprint_of(first)
     if look.blueprint is not None and first.ordering.defined is False:
-        look.source = run_edited(first, look.blueprint, unshuffled)
+        look.source = run_edited(first, look.blueprint, unshuffled, limit)
 
 
 def _pair_within(evidence: Evidence, missing: Indices, extra: Indices) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tfqueue.equivalence.causes.catalogue import CATALOGUE, NAMES
 from tfqueue.equivalence.causes.experiments import experiment
 from tfqueue.equivalence.causes.images import image_causes
-from tfqueue.equivalence.causes.mispairing import mispairing_causes
+from tfqueue.equivalence.causes.mispairing import exchanged, mispairing_causes
 from tfqueue.equivalence.causes.numbers import number_causes
 from tfqueue.equivalence.causes.pairs import changed_features, systematic
 from tfqueue.equivalence.causes.stream import stream_causes
@@ -61,7 +61,9 @@ def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
                 causes = [told] if told is not None else causes
             for name, words in causes[:1]:
                 yield name, words, changed.name
-            if not causes and evidence.reference.ordering.random_ops:
+            if not causes and len(evidence.reference.names) > 1 and exchanged(evidence, changed.name):
+                yield "mispaired", (f"the values of {changed.name} are the reference's, in other records"), changed.name
+            elif not causes and evidence.reference.ordering.random_ops:
                 words = f"the graph of the reference makes random numbers, and {changed.name} differs without a pattern"
                 yield "random-values", words, changed.name
     yield from (

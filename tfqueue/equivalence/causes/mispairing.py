@@ -45,6 +45,13 @@ def mispairing_causes(evidence: Evidence, source: Observation | None) -> Iterato
             yield "mispaired", "every feature alone is the same on both sides, the records are not", None
 
 
+def exchanged(evidence: Evidence, feature: str) -> bool:
+    """Whether the candidate's values of a feature are all values of the reference, only in other records."""
+    index = evidence.reference.names.index(feature)
+    ones, twos = (np.unique(_sequences(side)[index]) for side in (evidence.reference, evidence.candidate))
+    return len(ones) > 1 and len(twos) > 1 and float(np.mean(np.isin(twos, ones))) > 0.95
+
+
 def _sequences(side: Observation) -> list[Words]:
     """The digests of each feature, over the first records, whose values were kept."""
     chunks = side.kept

@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from tfqueue.equivalence.checks.shuffle import check_shuffle
 from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence, Indices, fraction_kept, number
 from tfqueue.equivalence.observe import Observation
+from tfqueue.equivalence.passes import Passes, passes, repeats_within, same_every_pass
+from tfqueue.equivalence.report import DIFFERENT
 
 Found = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Passes:
-    """How often the data were read.
-
-    Attributes:
-        records: How many different records there are on both sides together.
-        reference: The most deliveries of one record in the reference.
-        candidate: The same in the candidate.
-    """
-
-    records: int
-    reference: int
-    candidate: int
-
-
-def passes(evidence: Evidence) -> Passes:
-    """How often each side delivers a record at most, and how many different ones there are."""
-    counts = []
-    for side in (evidence.reference, evidence.candidate):
-        values, times = np.unique(side.digests, return_counts=True)
-        counts.append((values, int(np.median(times)) if len(times) else 0))
-    both = np.union1d(counts[0][0], counts[1][0])
-    return Passes(len(both), counts[0][1], counts[1][1])
 
 
 def stream_causes(evidence: Evidence, source: Words | None) -> Iterator[Found]:
@@ -202,17 +179,8 @@ def _order(evidence: Evidence, source: Words | None) -> Iterator[Found]:
     if times.reference > 1 and left.count == times.reference * times.records:
         yield from _epochs(left, right, times.records)
     if left.ordering.defined is False:
-        if source is not None and len(source) >= 16:
-            kept = fraction_kept(source, right.digests)
-            own = fraction_kept(source, left.digests)
-            if kept > 0.9 and own < 0.5:
-                yield (
-                    "not-shuffled",
-                    (
-                        f"{kept:.0%} of neighbours in the source stay together in the "
-                        f"candidate, {own:.0%} in the reference"
-                    ),
-                )
+        if source is not None and left.ordering.shuffled:
+            yield from _mixing(evidence, source)
         return
     kept = fraction_kept(left.digests, right.digests)
     if len(left.digests) >= 8 and kept < 0.3:
@@ -225,6 +193,19 @@ def _order(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         yield "file-order", f"{len(blocks) + 1} blocks of records come in another order"
     else:
         yield "order-changed", f"{kept:.0%} of neighbours stay together"
+
+
+def _mixing(evidence: Evidence, source: Words) -> Iterator[Found]:
+    """What the shuffle check found, as a mistake."""
+    result = check_shuffle(evidence)
+    if result.status != DIFFERENT:
+        return
+    if fraction_kept(source, evidence.candidate.digests[: len(source)]) > 0.9:
+        yield "not-shuffled", result.summary
+    elif result.evidence["candidate_reach"] < result.evidence["expected_of_min_after_dequeue"][0]:
+        yield "buffer-too-small", result.summary
+    else:
+        yield "buffer-too-large", result.summary
 
 
 def _swapped(places: Indices) -> bool:
@@ -255,22 +236,3 @@ def _epochs(left: Observation, right: Observation, length: int) -> Iterator[Foun
         )
     if same_every_pass(right.digests, length) and not same_every_pass(left.digests, length):
         yield "no-reshuffle", "the candidate has the same order in every pass, the reference has not"
-
-
-def repeats_within(digests: Words, length: int) -> int:
-    """How many records come twice within blocks of ``length``: 0 where each pass is complete."""
-    blocks = [digests[i : i + length] for i in range(0, len(digests), length)]
-    return int(sum(len(block) - len(np.unique(block)) for block in blocks))
-
-
-def same_every_pass(digests: Words, length: int) -> bool:
-    """Whether all passes have the order of the first."""
-    first = digests[:length]
-    return (
-        length >= 4
-        and len(digests) > length
-        and all(
-            np.array_equal(digests[i : i + length], first[: len(digests) - i])
-            for i in range(length, len(digests), length)
-        )
-    )

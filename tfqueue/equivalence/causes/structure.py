@@ -112,12 +112,22 @@ def padding_causes(evidence: Evidence) -> Iterator[Named]:
         if one.kind == two.kind == "dense" and len(one.shape) == len(two.shape) and one.high:
             moved = one.low != two.low or one.high != two.high or bool(one.idle_tails) != bool(two.idle_tails)
             first = evidence.shapes.first
-            if moved or (first is not None and first[1] == one.name and evidence.same_sequence):
+            if moved and _first_one_hot(evidence, one.name) and one.low == one.high and two.low == two.high:
+                words = f"depth {one.high[-1]} in the reference, {two.high[-1]} in the candidate"
+                yield "one-hot-depth", words, one.name
+            elif moved or (first is not None and first[1] == one.name and evidence.same_sequence):
                 words = (
                     f"{one.name} has lengths {one.low}..{one.high} in the reference, "
                     f"{two.low}..{two.high} in the candidate"
                 )
                 yield "padding-length", words, one.name
+
+
+def _first_one_hot(evidence: Evidence, name: str) -> bool:
+    if not evidence.reference.kept:
+        return False
+    leaf = evidence.reference.kept[0].leaves[evidence.reference.names.index(name)]
+    return isinstance(leaf, Dense) and leaf.dtype != STRING and leaf.rank > 1 and _one_hot(leaf.array)
 
 
 def string_padding(evidence: Evidence) -> Iterator[Named]:

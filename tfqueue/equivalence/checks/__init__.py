@@ -12,6 +12,7 @@ from tfqueue.equivalence.checks.epochs import check_epochs
 from tfqueue.equivalence.checks.order import check_order
 from tfqueue.equivalence.checks.records import check_records
 from tfqueue.equivalence.checks.shape import check_shape
+from tfqueue.equivalence.checks.shuffle import check_shuffle
 from tfqueue.equivalence.checks.structure import check_structure
 from tfqueue.equivalence.checks.timing import check_timing
 from tfqueue.equivalence.checks.values import check_values
@@ -28,6 +29,7 @@ CHECKS: tuple[Callable[[Evidence], CheckResult], ...] = (
     check_values,
     check_batches,
     check_order,
+    check_shuffle,
     check_epochs,
     check_end,
     check_determinism,

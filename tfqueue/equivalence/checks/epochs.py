@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfqueue.equivalence.causes.stream import passes, repeats_within, same_every_pass
 from tfqueue.equivalence.evidence import Evidence, number
+from tfqueue.equivalence.passes import passes, repeats_within, same_every_pass
 from tfqueue.equivalence.report import DIFFERENT, NOT_CHECKED, SAME, CheckResult
 
 # So many records reach into the next pass on one side that none on the other is no accident (e**-15 if Poisson).
