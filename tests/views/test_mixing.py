@@ -192,3 +192,21 @@ def test_goldens_are_enough(tmp_path):
         str(tmp_path / "shuffled.golden"), None, source=str(tmp_path / "source.golden"), max_records=100
     )
     np.testing.assert_array_equal(found[0].source, order)
+
+
+def test_equal_records_of_a_source_are_records_of_their_own():
+    numbers = np.array([5, 7, 5, 9])
+
+    def batches(order):
+        return [{"x": numbers[np.asarray(order)]}]
+
+    found, _ = deliveries(batches([2, 3, 0, 1, 0, 1, 2, 3]), None, source=batches([0, 1, 2, 3]), max_records=100)
+    # The first 5 delivered in an epoch is taken for the first of the source.
+    assert found[0].source.tolist() == [0, 3, 2, 1, 0, 1, 2, 3]
+    assert found[0].epoch.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert found[0].size == 4
+
+
+def test_records_unknown_to_the_source_make_no_epochs():
+    found, _ = deliveries(stream([0, 50, 60, 70, 1, 2]), None, source=stream(np.arange(10)), max_records=100)
+    assert found[0].epochs == 1

@@ -28,7 +28,9 @@ def test_relative_boxes_in_every_order(order, numbers):
 
 
 def test_boxes_in_pixels_and_padding():
-    boxes = np.array([[[4, 6, 10, 20], [0, 0, 0, 0]], [[-1, -1, -1, -1], [1, 2, 3, 70]]])
+    boxes = np.array(
+        [[[4, 6, 10, 20], [0, 0, 0, 0], [0, 0, np.inf, 9]], [[-1, -1, -1, -1], [1, 2, 3, 70], [0, 0, 0, 0]]]
+    )
     over = find({"boxes": boxes})
     np.testing.assert_array_equal(over.boxes[0], [[4, 6, 10, 20]])
     np.testing.assert_array_equal(over.boxes[1], [[1, 2, 3, 70]])

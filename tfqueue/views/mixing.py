@@ -142,7 +142,7 @@ def _draw_order(axes: Axes, side: Delivery) -> None:
             interpolation="nearest",
         )
     for edge in range(side.size, count, side.size):
-        axes.axvline(edge - 0.5, color=style.FAINT, linewidth=0.8, zorder=0)
+        axes.axvline(edge - 0.5, color=style.FAINT, linewidth=0.8, linestyle="-", marker="", zorder=0)
     axes.set_xlim(-0.5, count - 0.5)
     axes.set_ylim(-0.5, side.size - 0.5)
 
@@ -196,12 +196,16 @@ def _draw_displacements(axes: Axes, sides: Sequence[Delivery], colours: dict[str
     low = min(int(part.min(initial=0)) for part in moved)
     high = max(int(part.max(initial=0)) for part in moved)
     edges = np.linspace(low - 0.5, high + 0.5, min(80, high - low + 1) + 1)
+    top = 1
     for side, part in zip(sides, moved, strict=True):
         counts, _ = np.histogram(part, edges)
+        top = max(top, int(counts.max()))
         axes.stairs(counts, edges, color=colours[side.name], linewidth=1.4, label=side.name)
         axes.stairs(counts, edges, color=colours[side.name], alpha=0.12, fill=True)
-    axes.axvline(0, color=style.FAINT, linewidth=0.8, zorder=0)
-    axes.set_ylim(bottom=0)
+    axes.axvline(0, color=style.FAINT, linewidth=0.8, linestyle="-", marker="", zorder=0)
+    margin = 0.02 * (edges[-1] - edges[0])
+    axes.set_xlim(edges[0] - margin, edges[-1] + margin)
+    axes.set_ylim(0, 1.05 * top)
 
 
 def _name_axes(axes: Axes, across: str, up: str, *, names: bool = False) -> None:

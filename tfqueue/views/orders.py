@@ -42,12 +42,7 @@ class Delivery:
     @property
     def epoch(self) -> Integers:
         """How often each record was delivered before."""
-        order = np.argsort(self.source, kind="stable")
-        ordered = self.source[order]
-        count = np.arange(len(ordered)) - np.searchsorted(ordered, ordered, side="left")
-        epoch = np.empty(len(ordered), np.int64)
-        epoch[order] = count
-        return epoch
+        return _occurrence(self.source)
 
     @property
     def displacement(self) -> Integers:
@@ -108,7 +103,8 @@ class Delivery:
 
     @property
     def epochs(self) -> int:
-        return int(self.epoch.max(initial=-1)) + 1
+        """How many epochs were delivered, at least in part."""
+        return int(self.epoch[self.source >= 0].max(initial=-1)) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,8 @@ def deliveries(
         read.append(_read(candidate, "candidate", key, label, max_records))
     names = ["reference", "candidate"] if candidate is not None else ["stream"]
     if source is not None:
-        order, words = _first_seen(_read(source, "reference", key, None, max_records).identity), "the source given"
+        # Not only those first seen: equal records of the source are records of their own.
+        order, words = _read(source, "reference", key, None, max_records).identity, "the source given"
     elif key is not None:
         order, words = np.unique(np.concatenate([part.identity for part in read])), f"the order of {key}"
     elif all(part.names == ("positions",) for part in read):
@@ -171,10 +168,25 @@ def _first_seen(identity: NDArray[Any]) -> NDArray[Any]:
 
 
 def _positions(identity: NDArray[Any], order: NDArray[Any]) -> Integers:
+    """The place of each record in the source ``order``, or -1.
+
+    Of equal records the first delivered is taken for the first of the source, and so on, in every epoch anew.
+    """
     ranks = np.argsort(order, kind="stable")
     ordered = order[ranks]
-    place = np.minimum(np.searchsorted(ordered, identity), len(ordered) - 1)
-    return np.where(ordered[place] == identity, ranks[place], -1).astype(np.int64)
+    first = np.searchsorted(ordered, identity, side="left")
+    copies = np.searchsorted(ordered, identity, side="right") - first
+    place = first + _occurrence(identity) % np.maximum(copies, 1)
+    return np.where(copies > 0, ranks[np.minimum(place, len(ordered) - 1)], -1).astype(np.int64)
+
+
+def _occurrence(values: NDArray[Any]) -> Integers:
+    """How often each value came before."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    counted = np.empty(len(values), np.int64)
+    counted[order] = np.arange(len(values)) - np.searchsorted(ordered, ordered, side="left")
+    return counted
 
 
 def _read(value: Any, role: str, key: str | None, label: str | None, max_records: int) -> _Read:

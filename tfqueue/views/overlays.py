@@ -104,7 +104,8 @@ def _boxes(
         scale = np.array(image.shape[:2] * 2, np.float64) if relative else np.ones(4)
         box = np.stack(_corners(row, order), axis=1) * scale
         # Batches are padded with boxes of no size.
-        in_pixels.append(box[(box[:, 2] > box[:, 0]) & (box[:, 3] > box[:, 1])])
+        drawn = (box[:, 2] > box[:, 0]) & (box[:, 3] > box[:, 1]) & np.isfinite(box).all(axis=1)
+        in_pixels.append(box[drawn])
     return in_pixels, names, f"Boxes: {words}, {'as parts of the image' if relative else 'in pixels'}."
 
 

@@ -75,9 +75,10 @@ def _draw_queue(axes: Axes, queue: QueueStats, at: Any, sizes: Any, *, last: boo
     axes.plot(at, sizes, drawstyle="steps-post", color=style.REFERENCE, linewidth=1.1, marker="", linestyle="-")
     highest = queue.capacity or max(queue.fullest, 1)
     if queue.capacity is not None:
-        axes.axhline(queue.capacity, color=style.MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.axhline(queue.capacity, color=style.MUTED, linewidth=0.8, linestyle=(0, (4, 3)), marker="")
     axes.set_ylim(0, highest * 1.06)
     axes.set_xlim(float(at.min()), max(float(at.max()), float(at.min()) + 1e-6))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     if last:
