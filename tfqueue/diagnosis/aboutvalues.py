@@ -17,8 +17,11 @@ _RAW_SIZES |= {"int64": 8, "float64": 8, "bool": 1}
 
 
 def reshape(match: Match, evidence: Evidence) -> str:
-    have, want = int(match.group(1)), int(match.group(2))
-    raw = _decode_raw_before(evidence.op)
+    return _about_values(int(match.group(1)), int(match.group(2)), evidence.op)
+
+
+def _about_values(have: int, want: int, op: Any) -> str:
+    raw = _decode_raw_before(op)
     if raw is None:
         sides = _image_shapes(have)
         return (
@@ -33,12 +36,13 @@ def _about_raw(raw: Any, have: int, want: int) -> str:
     size = _RAW_SIZES.get(dtype, 1)
     stored_bytes = have * size
     fitting = [name for name, item in _RAW_SIZES.items() if item * want == stored_bytes and name != dtype]
+    sides = _image_shapes(have)
     if fitting:
+        image = f"; or are they an image of {sides}?" if sides and dtype == "uint8" else ""
         return (
             f"{stored_bytes} bytes are stored, decode_raw read them as {dtype}: as {' or '.join(fitting)} they "
-            f"would be the {want} values asked for"
+            f"would be the {want} values asked for{image}"
         )
-    sides = _image_shapes(have)
     return (
         f"{stored_bytes} bytes are stored ({have} values of {dtype}), the shape asked for needs {want}: "
         f"no dtype fits{f'; shapes that would: {sides}' if sides else ''}"
@@ -86,6 +90,30 @@ def enqueued_shape(match: Match, evidence: Evidence) -> str:
     if raw is not None and want is not None and have is not None and prod(want) != prod(have):
         return _about_raw(raw, prod(have), prod(want))
     return about_element_shape(wanted, found)
+
+
+def misfit_is_a_reshape(match: Match, evidence: Evidence) -> bool:
+    """Whether a reshape made the component that does not fit.
+
+    TensorFlow's optimizer takes out a reshape to the shape that it expects anyway, and the queue finds what the
+    reshape would have found.
+    """
+    op, component = evidence.op, int(match.group(1))
+    if op is None or not op.type.startswith("QueueEnqueue") or len(op.inputs) < component + 2:
+        return False
+    made = op.inputs[component + 1].op
+    while made.type in ("Identity", "Cast") and made.inputs:
+        made = made.inputs[0].op
+    return bool(made.type == "Reshape")
+
+
+def misfit_of_reshape(match: Match, evidence: Evidence) -> str:
+    """As for the reshape that would have failed."""
+    want, have = _sizes(match.group(2)), _sizes(match.group(3))
+    if want is None or have is None:
+        return enqueued_shape(match, evidence)
+    made = evidence.op.inputs[int(match.group(1)) + 1].op
+    return _about_values(prod(have), prod(want), made)
 
 
 def _sizes(shape: str) -> list[int] | None:

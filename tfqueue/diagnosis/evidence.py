@@ -10,10 +10,11 @@ from typing import Any
 import tensorflow as tf
 
 from tfqueue.topology.model import FETCHES, Producer, Topology, Transform
-from tfqueue.topology.subgraph import GraphView
+from tfqueue.topology.subgraph import CALL_TYPES, GraphView
 from tfqueue.topology.trace import trace
 
 _NODE = re.compile(r"\{\{(?:colocation_)?node ([^}]+)\}\}")
+_FUNCTION = re.compile(r"\{\{function_node ([^}]+)\}\}")
 _TRAILER = re.compile(r"\n?\s*\[\[\{\{.*", re.DOTALL)
 _HEADER = re.compile(r"^Graph execution error:.*?\nNode: '[^']*'\n", re.DOTALL)
 
@@ -119,7 +120,21 @@ def _failed_op(error: BaseException, graph: tf.Graph) -> Any:
                 return graph.get_operation_by_name(name)
             except (KeyError, ValueError):
                 name = name.rpartition("/")[0]
+    for name in _FUNCTION.findall(str(error)):
+        caller = _caller_of(name, graph)
+        if caller is not None:
+            return caller
     return getattr(error, "op", None)
+
+
+def _caller_of(function: str, graph: tf.Graph) -> Any:
+    """The op that calls a function (a tf.cond or tf.while_loop), of which the runtime may have made a variant."""
+    for op in graph.get_operations():
+        if op.type in CALL_TYPES or op.type in ("While", "StatelessWhile"):
+            for value in op.node_def.attr.values():
+                if value.HasField("func") and function.startswith(value.func.name):
+                    return op
+    return None
 
 
 def _find_stage(evidence: Evidence, topology: Topology, enqueue_op: str | None) -> None:
@@ -135,3 +150,5 @@ def _find_stage(evidence: Evidence, topology: Topology, enqueue_op: str | None) 
         evidence.stage = topology.stage_of(name)
         if evidence.stage is None:
             evidence.producer = next((p for p in topology.producers if name in p.ops), None)
+    else:  # the step's own error, from inside a function whose ops are not in the graph
+        evidence.stage = topology.fetch_stage

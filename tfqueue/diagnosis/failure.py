@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from traceback import extract_tb
 from typing import Any
 
 import tensorflow as tf
@@ -10,6 +11,7 @@ from tfqueue.diagnosis.evidence import Evidence, gather
 from tfqueue.diagnosis.locate import locate
 from tfqueue.diagnosis.rules import RULES, UNKNOWN
 from tfqueue.errors import PipelineError, PipelineFailed, TFQueueError
+from tfqueue.topology.subgraph import user_line
 
 _LINES, _CHARACTERS = 10, 1500  # of the kernel's own words that are repeated
 
@@ -46,6 +48,10 @@ def failure(
             except (TFQueueError, OSError, ValueError, LookupError):
                 advice = None
             break
+    if cause_name == UNKNOWN and not isinstance(error, tf.errors.OpError):
+        cause_name = "python-thread"
+        evidence.source = user_line(extract_tb(error.__traceback__))
+        advice = f"{type(error).__name__} was raised by Python code of your own, in a thread that feeds the pipeline"
     return describe(evidence, cause_name, advice)
 
 

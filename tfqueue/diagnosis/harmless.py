@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Any
 
-from tfqueue.topology.subgraph import CUT_TYPES
+from tfqueue.topology.subgraph import CUT_TYPES, GraphView
 
 # Stateful by their definition, though running them changes nothing.
 _ONLY_LOOKED_AT = frozenset(
@@ -39,6 +39,9 @@ _ONLY_LOOKED_AT = frozenset(
 )
 # Their references are passed on or asked about, not written through.
 _PASSES_REFERENCE = frozenset({"IsVariableInitialized", "RefSwitch", "RefMerge", "RefEnter", "RefExit", "RefIdentity"})
+# What the functions of an assertion hold (tf.Assert is wrapped in a tf.cond); such a call counts as stateful.
+_CALLS = frozenset({"If", "StatefulPartitionedCall"})
+_IN_ASSERTIONS = frozenset({"Assert", "Const", "Identity", "IdentityN", "LogicalAnd", "LogicalNot", "NoOp"})
 _NEVER = frozenset(
     # No state of TensorFlow's, but the user's Python code; a fed value; a queue or reader.
     {"PyFuncStateless", "Placeholder", "PlaceholderV2"}
@@ -52,6 +55,8 @@ def is_harmless(op: Any) -> bool:
         return False
     if any(argument.is_ref for argument in definition.input_arg) and op.type not in _PASSES_REFERENCE:
         return False
+    if op.type in _CALLS:
+        return bool(GraphView(op.graph).called_types(op) <= _IN_ASSERTIONS)
     return not definition.is_stateful or op.type in _ONLY_LOOKED_AT
 
 

@@ -198,6 +198,9 @@ class _Search:
         return Place()
 
     def _failing_again(self, op: Any) -> tuple[str, Callable[[_Feed], bool]] | None:
+        if not self.evidence.graph.is_fetchable(op):  # a tf.cond: what it gives comes out of the op behind it
+            users = [user for tensor in op.outputs for user in tensor.consumers()]
+            op = next((user for user in users if self.evidence.graph.is_fetchable(user)), op)
         cut = self._cut_before([op])
         if cut is None:
             return None
@@ -229,6 +232,8 @@ class _Search:
                 values = run(feed)
             except tf.errors.OpError:
                 return True  # the optimizer had taken this op out, and left it to the queue to find the misfit
+            if many and len({np.shape(value)[:1] for value in values}) > 1:
+                return True
             shapes = [np.shape(value)[1:] if many else np.shape(value) for value in values]
             return any(not fits(shape, want) for shape, want in zip(shapes, wanted, strict=True))
 

@@ -31,6 +31,7 @@ class Rule:
         advise: Gives the line of advice, from the words and the evidence.
         types: The types of error that it can be; empty for any.
         ops: The types of the failed op that it can be; empty for any.
+        when: A further condition, or None.
     """
 
     cause_name: str
@@ -38,6 +39,7 @@ class Rule:
     advise: Callable[[Match, Evidence], str]
     types: tuple[type[BaseException], ...] = ()
     ops: tuple[str, ...] = ()
+    when: Callable[[Match, Evidence], bool] | None = None
 
     def match(self, evidence: Evidence) -> Match | None:
         """The match of the rule, or None."""
@@ -45,7 +47,10 @@ class Rule:
             return None
         if self.ops and (evidence.op is None or evidence.op.type not in self.ops):
             return None
-        return self.pattern.search(evidence.message)
+        match = self.pattern.search(evidence.message)
+        if match is None or (self.when is not None and not self.when(match, evidence)):
+            return None
+        return match
 
 
 def _rule(
@@ -54,9 +59,12 @@ def _rule(
     advise: Callable[[Match, Evidence], str],
     *types: type[BaseException],
     ops: tuple[str, ...] = (),
+    when: Callable[[Match, Evidence], bool] | None = None,
 ) -> Rule:
-    return Rule(name, re.compile(pattern, re.DOTALL), advise, types, ops)
+    return Rule(name, re.compile(pattern, re.DOTALL), advise, types, ops, when)
 
+
+_MISFIT = r"Shape mismatch in tuple component (\d+)\. Expected (\[.*?\]), got (\[.*?\])"
 
 RULES: tuple[Rule, ...] = (
     # First, because the words are the user's own, and may look like any of the others.
@@ -109,11 +117,8 @@ RULES: tuple[Rule, ...] = (
         values.reshape,
     ),
     _rule("decode-raw-length", r"Input to DecodeRaw has length (\d+) that is not a multiple of", values.raw_length),
-    _rule(
-        "element-shape",
-        r"Shape mismatch in tuple component (\d+)\. Expected (\[.*?\]), got (\[.*?\])",
-        values.enqueued_shape,
-    ),
+    _rule("reshape", _MISFIT, values.misfit_of_reshape, when=values.misfit_is_a_reshape),
+    _rule("element-shape", _MISFIT, values.enqueued_shape),
     _rule(
         "not-an-image",
         r"Unknown image file format|Expected image \(JPEG|unknown format starting",
