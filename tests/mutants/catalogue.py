@@ -18,7 +18,6 @@ from tests.mutants.tiles import (
     crop,
     decode,
     legacy,
-    resize_v1,
     source,
     twin,
 )
@@ -78,7 +77,11 @@ def byteswapped(values: Any) -> Any:
 # name: (expected causes, the features, arguments of the twin, arguments of both, options)
 VALUES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
     "channels swapped": (("channels-swapped",), {"change": on("image", lambda i: i[..., ::-1])}, {}),
-    "channels rotated": (("channels-swapped",), {"change": on("image", lambda i: tf.gather(i, [1, 2, 0], axis=-1))}, {}),
+    "channels rotated": (
+        ("channels-swapped",),
+        {"change": on("image", lambda i: tf.gather(i, [1, 2, 0], axis=-1))},
+        {},
+    ),
     "flipped left to right": (("flipped",), {"change": on("image", lambda i: i[:, ::-1])}, {}),
     "flipped upside down": (("flipped",), {"change": on("image", lambda i: i[::-1])}, {}),
     "rotated by 180": (("flipped",), {"change": on("image", lambda i: i[::-1, ::-1])}, {}),
@@ -90,7 +93,11 @@ VALUES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
     "v2 resize nearest": (("resize-kernel",), {"shape": resized(method="nearest")}, {}),
     "area resize": (("resize-kernel",), {"shape": resized(method="area")}, {}),
     "align_corners": (("resize-align-corners",), {"shape": kernel(tf1.image.resize_bilinear, align_corners=True)}, {}),
-    "half_pixel_centers": (("resize-half-pixel",), {"shape": kernel(tf1.image.resize_bilinear, half_pixel_centers=True)}, {}),
+    "half_pixel_centers": (
+        ("resize-half-pixel",),
+        {"shape": kernel(tf1.image.resize_bilinear, half_pixel_centers=True)},
+        {},
+    ),
     "v1 nearest": (("resize-kernel",), {"shape": kernel(tf1.image.resize_nearest_neighbor)}, {}),
     "v1 bicubic": (("resize-kernel",), {"shape": kernel(tf1.image.resize_bicubic)}, {}),
     "accurate DCT": (("jpeg-dct",), {"decoder": lambda e: decode(e, dct_method="INTEGER_ACCURATE")}, {}),
@@ -108,9 +115,21 @@ VALUES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
     "through bfloat16": (("float-narrowing",), {"change": on("image", wrap(tf.bfloat16))}, {}),
     "as float16": (("float-narrowing",), {"change": on("image", lambda i: tf.cast(i, tf.float16))}, {}),
     "as float64": (("dtype-changed",), {"change": on("image", lambda i: tf.cast(i, tf.float64))}, {}),
-    "fractions cut off": (("truncated-to-int",), {"change": on("number", wrap(tf.int32))}, {"keep": ("number", "name")}),
-    "numbers divided by 255": (("rounding",), {"change": on("number", lambda n: n * np.float32(1.0000001))}, {"keep": ("number", "name")}),
-    "big as int32": (("int-narrowing",), {"change": on("big", lambda b: tf.cast(b, tf.int32))}, {"keep": ("big", "name")}),
+    "fractions cut off": (
+        ("truncated-to-int",),
+        {"change": on("number", wrap(tf.int32))},
+        {"keep": ("number", "name")},
+    ),
+    "numbers divided by 255": (
+        ("rounding",),
+        {"change": on("number", lambda n: n * np.float32(1.0000001))},
+        {"keep": ("number", "name")},
+    ),
+    "big as int32": (
+        ("int-narrowing",),
+        {"change": on("big", lambda b: tf.cast(b, tf.int32))},
+        {"keep": ("big", "name")},
+    ),
     "big through int16": (("int-narrowing",), {"change": on("big", wrap(tf.int16))}, {"keep": ("big", "name")}),
     "big through uint8": (("int-narrowing",), {"change": on("big", wrap(tf.uint8))}, {"keep": ("big", "name")}),
     "bytes reversed": (("byte-order",), {"change": on("raw", byteswapped)}, {"keep": ("raw", "name")}),
@@ -119,12 +138,20 @@ VALUES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
         {"change": on("raw", lambda r: tf.cast(tf.bitcast(r, tf.int32), tf.float32))},
         {"keep": ("raw", "name")},
     ),
-    "raw left as int32": (("decode-dtype",), {"change": on("raw", lambda r: tf.bitcast(r, tf.int32))}, {"keep": ("raw", "name")}),
+    "raw left as int32": (
+        ("decode-dtype",),
+        {"change": on("raw", lambda r: tf.bitcast(r, tf.int32))},
+        {"keep": ("raw", "name")},
+    ),
     "labels from 1": (("label-off-by-one",), {"change": on("label", lambda n: n + 1)}, {}),
     "labels from -1": (("label-off-by-one",), {"change": on("label", lambda n: n - 1)}, {}),
     "classes in another order": (("labels-mapped",), {"change": on("label", lambda n: (n * 3 + 2) % CLASSES)}, {}),
     "one-hot labels": (("one-hot",), {"change": on("label", lambda n: tf.one_hot(n, CLASSES, dtype=tf.int64))}, {}),
-    "name renamed": (("key-renamed",), {"change": lambda r: {"file" if k == "name" else k: v for k, v in r.items()}}, {}),
+    "name renamed": (
+        ("key-renamed",),
+        {"change": lambda r: {"file" if k == "name" else k: v for k, v in r.items()}},
+        {},
+    ),
     "name missing": (("feature-missing",), {"keep": ("image", "label")}, {}),
     "number added": (("feature-added",), {"keep": ("image", "label", "name", "number")}, {}),
 }
@@ -159,7 +186,9 @@ def pairs(change_labels: Callable[[tf.data.Dataset], tf.data.Dataset], shuffle: 
     return sides
 
 
-def stream(*, both: dict[str, Any] | None = None, old: dict[str, Any] | None = None, **wrong: Any) -> Callable[[list[str]], Both]:
+def stream(
+    *, both: dict[str, Any] | None = None, old: dict[str, Any] | None = None, **wrong: Any
+) -> Callable[[list[str]], Both]:
     shared = both or {}
     return lambda paths: (legacy(paths, **shared, **(old or {})), twin(paths, **(shared | wrong)))
 
@@ -212,7 +241,9 @@ STREAMS = (
     Mutant(
         "shuffle before repeat",
         ("shuffle-before-repeat",),
-        stream(both={"epochs": 3, "shuffle": True}, old=KEPT, read=once, order=lambda d: d.shuffle(96).repeat(3), **ALL),
+        stream(
+            both={"epochs": 3, "shuffle": True}, old=KEPT, read=once, order=lambda d: d.shuffle(96).repeat(3), **ALL
+        ),
     ),
     Mutant(
         "no reshuffle",
@@ -227,7 +258,11 @@ STREAMS = (
     ),
     Mutant("not shuffled", ("not-shuffled",), stream(both=SHUFFLED, old=KEPT, order=lambda d: d, **ALL)),
     Mutant("shuffled", ("not-shuffled",), stream(old={"shuffle": False, **KEPT}, shuffle=True, **ALL)),
-    Mutant("one epoch less", ("epochs-differ",), stream(both={"epochs": 3}, old=KEPT, read=lambda p, e: source(p, 2), **ALL)),
+    Mutant(
+        "one epoch less",
+        ("epochs-differ",),
+        stream(both={"epochs": 3}, old=KEPT, read=lambda p, e: source(p, 2), **ALL),
+    ),
     Mutant("one epoch more", ("epochs-differ",), stream(old=KEPT, read=lambda p, e: source(p, 2), **ALL)),
     Mutant(
         "one epoch more, shuffled",
@@ -235,11 +270,25 @@ STREAMS = (
         stream(both=SHUFFLED, old=KEPT, read=lambda p, e: source(p, 2), **ALL),
     ),
     Mutant("file missing", ("file-missing",), stream(old=KEPT, read=files(lambda p: p[:1] + p[2:]), **ALL)),
-    Mutant("file missing, shuffled", ("file-missing",), stream(both=SHUFFLED, old=KEPT, read=files(lambda p: p[:1] + p[2:]), **ALL)),
+    Mutant(
+        "file missing, shuffled",
+        ("file-missing",),
+        stream(both=SHUFFLED, old=KEPT, read=files(lambda p: p[:1] + p[2:]), **ALL),
+    ),
     Mutant("file twice", ("file-twice",), stream(old=KEPT, read=files(lambda p: [*p, p[1]]), **ALL)),
-    Mutant("file twice, shuffled", ("file-twice",), stream(both=SHUFFLED, old=KEPT, read=files(lambda p: [*p, p[1]]), **ALL)),
-    Mutant("files in another order", ("file-order",), stream(old=KEPT, read=files(lambda p: [p[2], p[0], p[1]]), **ALL)),
-    Mutant("first record of each file lost", ("first-record-lost",), stream(old=KEPT, read=of_each_file(lambda d: d.skip(1)), **ALL)),
+    Mutant(
+        "file twice, shuffled",
+        ("file-twice",),
+        stream(both=SHUFFLED, old=KEPT, read=files(lambda p: [*p, p[1]]), **ALL),
+    ),
+    Mutant(
+        "files in another order", ("file-order",), stream(old=KEPT, read=files(lambda p: [p[2], p[0], p[1]]), **ALL)
+    ),
+    Mutant(
+        "first record of each file lost",
+        ("first-record-lost",),
+        stream(old=KEPT, read=of_each_file(lambda d: d.skip(1)), **ALL),
+    ),
     Mutant(
         "first record of each file lost, shuffled",
         ("first-record-lost",),
@@ -271,13 +320,17 @@ STREAMS = (
     ),
     Mutant("labels one record early", ("label-shifted",), pairs(lambda d: d.skip(1).concatenate(d.take(1)), False)),
     Mutant("labels one record late", ("label-shifted",), pairs(lambda d: d.skip(95).concatenate(d.take(95)), False)),
-    Mutant("labels one record early, shuffled", ("label-shifted",), pairs(lambda d: d.skip(1).concatenate(d.take(1)), True)),
+    Mutant(
+        "labels one record early, shuffled", ("label-shifted",), pairs(lambda d: d.skip(1).concatenate(d.take(1)), True)
+    ),
     Mutant("labels shuffled apart", ("mispaired",), pairs(lambda d: d.shuffle(96, seed=1), False)),
     Mutant("not batched", ("not-batched",), stream(old=KEPT, batch=lambda d: d)),
     Mutant(
         "features in another order",
         ("features-reordered",),
-        stream(old=KEPT | {"change": lambda r: (r["image"], r["label"])}, change=lambda r: (r["label"], r["image"]), **ALL),
+        stream(
+            old=KEPT | {"change": lambda r: (r["image"], r["label"])}, change=lambda r: (r["label"], r["image"]), **ALL
+        ),
     ),
     Mutant(
         "one-hot of another depth",

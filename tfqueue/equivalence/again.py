@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.streams import Side
-from tfqueue.errors import TFQueueError
+from tfqueue.errors import TFQueueError, TFQueueWarning
 
 Harvest = Callable[[Chunk], None]
 
@@ -35,7 +37,7 @@ def run_again(
     if limit is None and first.ended in ("cut", "going on"):
         limit = first.count
     try:
-        with side.open() as run:
+        with _without_warnings(), side.open() as run:
             second = Observation(side, run, limit)
             if second.peek() is None:
                 return None
@@ -47,3 +49,11 @@ def run_again(
         # The first run has told what is wrong with this side; the second only adds to it.
         return None
     return second
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """What a pipeline warns of was said when it ran for the first time."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TFQueueWarning)
+        yield

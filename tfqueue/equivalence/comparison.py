@@ -19,7 +19,7 @@ from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.options import Options, Tolerance, checked
 from tfqueue.equivalence.pairing import Pairing, layouts, pair_features
 from tfqueue.equivalence.progress import Progress
-from tfqueue.equivalence.report import DIFFERENT, EQUIVALENT, SAME, UNDECIDED, CheckResult, Report
+from tfqueue.equivalence.report import DIFFERENT, EQUIVALENT, SAME, UNDECIDED, CheckResult, Orders, Report
 from tfqueue.equivalence.second_look import look_again
 from tfqueue.equivalence.streams import Run, Side, side_of
 from tfqueue.errors import InvalidArgument, InvalidStream, NotEquivalent, PipelineError
@@ -125,7 +125,13 @@ def judge(evidence: Evidence) -> Report:
         reference=evidence.reference.report(),
         candidate=evidence.candidate.report(),
         options=evidence.options.described(),
+        orders=_orders(evidence),
     )
+
+
+def _orders(evidence: Evidence) -> Orders:
+    source = evidence.look.source if evidence.look is not None else None
+    return Orders(evidence.reference.digests, evidence.candidate.digests, None if source is None else source.digests)
 
 
 def _verdict(results: tuple[CheckResult, ...]) -> str:

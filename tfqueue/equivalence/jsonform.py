@@ -34,7 +34,9 @@ _WHOLE_TEXT = 200
 def plain(value: Any) -> Any:
     """``value`` as something json can write, by the rules above."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        form = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        form = {
+            f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.metadata.get("json", True)
+        }
         if hasattr(value, "equivalent"):
             form["equivalent"] = value.equivalent
         return form

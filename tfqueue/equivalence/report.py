@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -160,6 +163,21 @@ class SideReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Orders:
+    """The order in which the records came, by their digests, for pictures of it; no part of the JSON form.
+
+    Attributes:
+        reference: The digest of each record of the reference, uint64.
+        candidate: The same of the candidate.
+        source: The digests in the order of the source, where that was learnt; else None.
+    """
+
+    reference: npt.NDArray[np.uint64]
+    candidate: npt.NDArray[np.uint64]
+    source: npt.NDArray[np.uint64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The whole result of a comparison.
 
@@ -172,6 +190,7 @@ class Report:
         candidate: What the candidate delivered.
         options: The options of the comparison.
         schema_version: Version of the tree, and of the JSON form.
+        orders: The order in which the records came, or None.
     """
 
     verdict: str
@@ -182,6 +201,7 @@ class Report:
     candidate: SideReport
     options: Mapping[str, Any]
     schema_version: int = SCHEMA_VERSION
+    orders: Orders | None = field(default=None, repr=False, compare=False, metadata={"json": False})
 
     @property
     def equivalent(self) -> bool:
