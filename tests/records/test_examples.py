@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +75,33 @@ def test_the_legacy_reader_and_tf_data_read_what_was_written(tmp_path: Path) -> 
             coord.request_stop()
             coord.join(threads)
     assert found == list(range(10))
+
+
+def test_the_package_tfrecord_reads_what_was_written(tmp_path: Path) -> None:
+    """In a process of its own, because it registers the messages that TensorFlow registers too.
+
+    TFQUEUE_TFRECORD_PYTHON may name an interpreter that has the package.
+    """
+    python = os.environ.get("TFQUEUE_TFRECORD_PYTHON", sys.executable)
+    rows = [{"label": number, "x": [0.5, number / 2], "image": bytes([number]) * number} for number in range(1, 6)]
+    (path,) = records.write_examples(tmp_path / "a.tfrecord", rows)
+    program = (
+        "import sys, json\n"
+        "try:\n"
+        "    from tfrecord.reader import tfrecord_loader\n"
+        "except ImportError:\n"
+        "    sys.exit(77)\n"
+        "for row in tfrecord_loader(sys.argv[1], None):\n"
+        "    row = {name: bytes(value).hex() if name == 'image' else list(map(float, value))\n"
+        "           for name, value in row.items()}\n"
+        "    print(json.dumps(row))\n"
+    )
+    done = subprocess.run([python, "-c", program, path], capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip("the package tfrecord is not installed")
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found == [
+        {"label": [row["label"]], "x": row["x"], "image": bytes(row["image"]).hex()}  # type: ignore[arg-type]
+        for row in rows
+    ]

@@ -189,7 +189,7 @@ def test_the_manifest_knows_the_set(tmp_path: Path) -> None:
     assert [entry.size for entry in manifest.files] == [os.path.getsize(path) for path in paths]
     features = {feature["name"]: feature for feature in manifest.info["features"]}
     assert (features["x"]["dtype"], features["x"]["shape"]) == ("float64", [3])
-    assert find_manifest(paths[2]) == manifest
+    assert find_manifest(paths[2]) == manifest == records.RecordReader(paths).manifest
     assert find_manifest(tmp_path / "other.tfrecord") is None
 
 

@@ -52,6 +52,7 @@ Kind: TypeAlias = Literal[
     "changed",
 ]
 _BLOCK: Final = 1 << 20
+_HEAD: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,15 @@ class Frame:
     payload: bytes
 
 
-def walk(path: Path, *, compression: str | None = "auto") -> Iterator[Frame | Damage]:
+def walk(path: Path, *, compression: str | None = "auto", search: bool = False) -> Iterator[Frame | Damage]:
     """Yields what a file holds from front to back, through all damage.
 
     Args:
         path: The file.
         compression: As for ``frames``. A compressed file is decompressed as far as it goes; what stands behind damage
             in its stream cannot be decompressed.
+        search: Whether to look for records also in a file that begins like one of another kind: a first record without
+            its header may begin like anything.
 
     Yields:
         Whole frames and places of damage, in the order of the file. A place of damage counts as one record, however
@@ -113,12 +116,13 @@ def walk(path: Path, *, compression: str | None = "auto") -> Iterator[Frame | Da
         try:
             source = open_source(file, name, compression)
         except DamagedRecord as error:
+            found = sniff_bytes(file.read(_HEAD))
             file.seek(0)
-            wrong = sniff_bytes(file.read(4096)).kind == "tfrecord"
-            yield Damage(
-                0, 0, os.fstat(file.fileno()).st_size, "compression" if wrong else "not-tfrecord", _words(error, name)
-            )
-            return
+            if not search or found.kind in ("tfrecord", "gzip", "zlib"):
+                kind: Kind = "compression" if found.kind == "tfrecord" else "not-tfrecord"
+                yield Damage(0, 0, os.fstat(file.fileno()).st_size, kind, _words(error, name))
+                return
+            source = Source(file, "")
         record = offset = 0
         try:
             for record, offset, payload in scan(source, name):
@@ -217,22 +221,23 @@ def _damaged_header(data: mmap.mmap | bytes, record: int, offset: int, head: byt
     if flipped is not None:
         length, position = flipped
         end = start + length + FOOTER_SIZE
-        if end <= size and (end == size or _is_frame_start(data, end) or _payload_at(data, start, end) is not None):
+        if end <= size and (end == size or _is_frame_start(data, end) or _proved_payload(data, start, end) is not None):
             words = f"byte {position} of the length is wrong: it was {length}"
-            return Damage(record, offset, end, "length", words, _payload_at(data, start, end))
+            return Damage(record, offset, end, "length", words, _proved_payload(data, start, end))
     end = start + int.from_bytes(head[:8], "little") + FOOTER_SIZE
-    if end <= size and (payload := _payload_at(data, start, end)) is not None:
+    if end <= size and (payload := _proved_payload(data, start, end)) is not None:
         return Damage(record, offset, end, "length-checksum", "the checksum of the length is wrong", payload)
     found = _next_frame(data, offset + 1)
     end = size if found is None else found
-    payload = _payload_at(data, start, end) if end >= start + FOOTER_SIZE else None
+    payload = _proved_payload(data, start, end) if end >= start + FOOTER_SIZE else None
     if payload is not None:
         return Damage(record, offset, end, "header", "the header is wrong", payload)
     if flipped is not None and start + flipped[0] + FOOTER_SIZE > size and found is None:
         words = f"byte {flipped[1]} of the length is wrong (it was {flipped[0]}), and the file ends inside the record"
         return Damage(record, offset, size, "cut-payload", words)
     if found is None and record == 0:
-        return Damage(record, offset, size, "not-tfrecord", "no record was found in the file")
+        words = f"no record was found in the file; it is {sniff_bytes(data[:_HEAD]).words}"
+        return Damage(record, offset, size, "not-tfrecord", words)
     if found is None:
         words = f"the length does not match its checksum, and no whole record is in the last {size - offset} bytes"
         return Damage(record, offset, size, "junk", words)
@@ -249,6 +254,22 @@ def _payload_at(data: mmap.mmap | bytes, start: int, end: int) -> bytes | None:
     """Returns the payload from ``start`` whose frame ends at ``end``, if its CRC says that it is one."""
     payload = data[start : end - FOOTER_SIZE]
     return payload if data[end - FOOTER_SIZE : end] == _footer(payload) else None
+
+
+def _proved_payload(data: mmap.mmap | bytes, start: int, end: int) -> bytes | None:
+    """Like ``_payload_at``, for a frame without a header that fits: its payload may be the header of the next one.
+
+    A length and its CRC look like a payload of eight bytes and its CRC.
+    """
+    payload = _payload_at(data, start, end)
+    return None if payload is not None and len(payload) == 8 and _is_whole(data, start) else payload
+
+
+def _is_whole(data: mmap.mmap | bytes, offset: int) -> bool:
+    length = header_length(data[offset : offset + HEADER_SIZE])
+    if length is None or offset + FRAME_SIZE + length > len(data):
+        return False
+    return _payload_at(data, offset + HEADER_SIZE, offset + FRAME_SIZE + length) is not None
 
 
 def _is_frame_start(data: mmap.mmap | bytes, offset: int) -> bool:

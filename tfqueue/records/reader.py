@@ -17,6 +17,7 @@ from tfqueue.records.damage import Damage, walk
 from tfqueue.records.decode import MalformedError, features, parse, plain
 from tfqueue.records.framing import FOOTER_SIZE, FRAME_SIZE, HEADER_SIZE, footer, header_length
 from tfqueue.records.index import FileIndex, file_index
+from tfqueue.records.manifest import Manifest, find_manifest
 from tfqueue.records.paths import Paths, expand, index_name, open_to_read
 from tfqueue.records.scan import Source, frames
 from tfqueue.records.scan import damaged as damaged_record
@@ -71,7 +72,7 @@ def _read(names: list[str], compression: str | None, raw: bool) -> Iterator[dict
 def _read_whole(names: list[str], compression: str | None, raw: bool) -> Iterator[dict[str, Any]]:
     for name in names:
         skipped: list[Damage] = []
-        for found in walk(name, compression=compression):
+        for found in walk(name, compression=compression, search=True):
             if found.payload is None:
                 assert isinstance(found, Damage)
                 skipped.append(found)
@@ -241,6 +242,11 @@ class RecordReader:
         descriptor = file.fileno()
         self._files[position] = descriptor
         return descriptor
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest that the writer left beside the first file, with the names of the classes; None if none is."""
+        return find_manifest(self.paths[0])
 
     def table(self, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Returns all records as one array a feature, of shape [records, ...].

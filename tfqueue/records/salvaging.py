@@ -72,7 +72,7 @@ def salvage(source: Path, target: Path, *, compression: str | None = "auto", ove
     whole = repaired = bytes_lost = 0
     problems: list[Problem] = []
     with RecordWriter(new, overwrite=overwrite) as writer:
-        for found in walk(name, compression=compression):
+        for found in walk(name, compression=compression, search=True):
             if not isinstance(found, Damage):
                 whole += 1
                 writer.write_serialized(found.payload)

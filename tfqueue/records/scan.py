@@ -161,7 +161,7 @@ def open_source(file: FileIO, name: str, compression: str | None) -> Source:
         DamagedRecord: The file is no TFRecord file, or is compressed in another way than the caller says.
     """
     head = file.read(4096)
-    file.seek(0)
+    file.seek(0)  # also for whoever goes on after an error
     found = sniff_bytes(head)
     if compression == "auto":
         if found.kind not in ("tfrecord", "empty", "unknown"):
