@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.views import pictures
-from tfqueue import errors, views
+from tfqueue import compare, errors, views
 from tfqueue.views.mixing import density
 from tfqueue.views.orders import Delivery, deliveries
 
@@ -174,12 +174,45 @@ def test_bad_input(arguments, options, message):
         views.plot_mixing(*arguments, **options)
 
 
-def test_a_report_says_what_to_give_instead():
-    from tfqueue import compare
+def test_a_report_of_plain_streams_shows_the_candidate_against_the_reference():
+    order = np.random.default_rng(10).permutation(80)
+    report = compare(list(stream(np.arange(80))), list(stream(order)), order="any")
+    found, words = deliveries(report, None, max_records=1000)
+    assert [side.name for side in found] == ["candidate"]
+    assert words == "the order of the reference"
+    np.testing.assert_array_equal(found[0].source, order)
+    np.testing.assert_array_equal(found[0].batch, np.arange(80) // 8)
+    figure = views.plot_mixing(report)
+    assert pictures.words(figure)[0].startswith("Candidate mixed to")
+    with pytest.raises(errors.InvalidArgument, match="give it alone"):
+        views.plot_mixing(report, [np.arange(3)])
+
+
+def test_a_report_of_a_shuffled_pipeline_knows_its_source():
+    tf1 = tf.compat.v1
+
+    def build():
+        number = tf1.train.range_input_producer(1200, num_epochs=1, shuffle=False).dequeue()
+        return {"index": tf1.train.shuffle_batch([number], 8, 200, 100, seed=1)}
+
+    def dataset():
+        return tf.data.Dataset.range(1200).map(lambda n: {"index": tf.cast(n, tf.int32)}).shuffle(20, seed=1).batch(8)
+
+    found, words = deliveries(compare(build, dataset), None, max_records=10_000)
+    assert words == "the reference run without shuffling"
+    assert [side.name for side in found] == ["reference", "candidate"]
+    # The queue holds 100 to 200 records, the buffer of the candidate 20.
+    assert 99 <= -found[0].displacement.min() <= 200
+    assert -found[1].displacement.min() == 19
+    assert "a shuffle buffer of about 20 for 1200 records is small." in found[1].alarms()[0]
+
+
+def test_a_report_without_orders_or_records():
+    import dataclasses
 
     report = compare([np.arange(3)], [np.arange(3)])
-    with pytest.raises(errors.InvalidArgument, match="give the streams themselves"):
-        views.plot_mixing(report)
+    with pytest.raises(errors.InvalidArgument, match="does not hold the order"):
+        views.plot_mixing(dataclasses.replace(report, orders=None))
 
 
 def test_goldens_are_enough(tmp_path):

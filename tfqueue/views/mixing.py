@@ -45,13 +45,14 @@ def plot_mixing(
     shuffle is the diagonal itself; epochs that are shuffled together overlap at their edges. Under it stands
     how far records are moved, on both sides, and which labels come in which batch.
 
-    The source position of a record is: its place in ``source`` (found by the record's digest); or else the
+    A report knows the source of a shuffled TF1 pipeline, since compare runs that without shuffling to learn it. Of
+    streams the source position of a record is: its place in ``source`` (found by the record's digest); or else the
     rank of its ``key``; or else, with two streams and neither, its place in the reference, and only the
     candidate is drawn.
 
     Args:
-        reference: A stream of batches or a golden, as for `tfqueue.compare`; or a one-dimensional array of source
-            positions in the order of delivery.
+        reference: A report of `tfqueue.compare`, which is given alone; or a stream of batches or a golden, as for
+            `tfqueue.compare`; or a one-dimensional array of source positions in the order of delivery.
         candidate: A second stream to set beside it, or None.
         path: PNG file to write as well; its folder must exist.
         source: The same records in the order of the source: a stream that does not shuffle.

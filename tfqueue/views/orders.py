@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -132,10 +133,9 @@ def deliveries(
         The deliveries, and what the source's order is, in words.
     """
     if isinstance(reference, Report):
-        raise InvalidArgument(
-            "a report does not keep the order in which records came; give the streams themselves: "
-            "plot_mixing(reference, candidate)"
-        )
+        if candidate is not None or source is not None or key is not None or label is not None:
+            raise InvalidArgument("a report knows its two sides and their source; give it alone")
+        return of_report(reference, max_records)
     read = [_read(reference, "reference", key, label, max_records)]
     if candidate is not None:
         read.append(_read(candidate, "candidate", key, label, max_records))
@@ -159,6 +159,44 @@ def deliveries(
         Delivery(name, _positions(part.identity, order), part.batch, len(order), part.labels)
         for name, part in zip(names, read, strict=True)
     ], words
+
+
+def of_report(report: Report, max_records: int) -> tuple[list[Delivery], str]:
+    """The deliveries of both sides of a report; of the candidate only where the source's order is not known.
+
+    Returns:
+        The deliveries, and what the source's order is, in words.
+
+    Raises:
+        InvalidArgument: The report does not hold the order of its records, or a side delivered none.
+    """
+    orders = report.orders
+    if orders is None:
+        raise InvalidArgument("the report does not hold the order in which records came (it was read from a file?)")
+    if not len(orders.reference) or not len(orders.candidate):
+        raise InvalidArgument("a side of the report delivered no record: there is no order to plot")
+    sides = [
+        ("reference", orders.reference, report.reference.batch_sizes),
+        ("candidate", orders.candidate, report.candidate.batch_sizes),
+    ]
+    if orders.source is None:
+        order, words, sides = _first_seen(orders.reference), "the order of the reference", sides[1:]
+    else:
+        order, words = orders.source, "the reference run without shuffling"
+    return [
+        Delivery(
+            name, _positions(digests[:max_records], order), _batches(sizes, len(digests))[:max_records], len(order)
+        )
+        for name, digests, sizes in sides
+    ], words
+
+
+def _batches(sizes: Sequence[tuple[int, int]], count: int) -> Integers:
+    """The number of the batch of each record, from (size, how many batches in a row have it)."""
+    each = np.repeat([size for size, _ in sizes], [times for _, times in sizes]).astype(np.int64)
+    numbers = np.repeat(np.arange(len(each)), each)
+    # A side that was cut in the middle of a batch has fewer records than its batches say, or more.
+    return np.resize(numbers, count) if len(numbers) != count and len(numbers) else numbers[:count]
 
 
 def _first_seen(identity: NDArray[Any]) -> NDArray[Any]:

@@ -10,23 +10,19 @@ from tfqueue.errors import PipelineError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from tfqueue.equivalence.report import Report
 
-def figures_of(
-    reference: Any, candidate: Any, *, key: str | None = None, max_records: int = 100_000
-) -> dict[str, Figure]:
+
+def figures_of(report: Report, reference: Any, candidate: Any) -> dict[str, Figure]:
     """Figures for `tfqueue.Report.to_html`, by their heading.
 
-    The topology of each side that is a build function or a QueuePipeline is drawn; with ``key`` both sides are read
-    once more, to draw the order in which they deliver.
+    The topology of each side that is a build function or a QueuePipeline is drawn, and the order in which both sides
+    deliver, where the report knows the order of the source.
 
     Args:
+        report: What `tfqueue.compare` returned.
         reference: The reference that was compared.
         candidate: The candidate that was compared.
-        key: Name of a feature with one value a record that gives the order of the source, or None.
-        max_records: Read at most so many records of a side.
-
-    Raises:
-        InvalidArgument: There is no feature ``key``, or it has more than one value a record.
     """
     from tfqueue.views import plot_mixing, plot_topology
 
@@ -35,8 +31,8 @@ def figures_of(
         topology = _topology(side, role)
         if topology is not None and topology.nodes:
             figures[f"The pipeline of the {role}"] = plot_topology(topology)
-    if key is not None:
-        figures["How the records are mixed"] = plot_mixing(reference, candidate, key=key, max_records=max_records)
+    if report.orders is not None and report.orders.source is not None:
+        figures["How the records are mixed"] = plot_mixing(report)
     return figures
 
 

@@ -19,6 +19,7 @@ from tfqueue.views.html.embed import Picture, common_range, data_uri, images_of,
 from tfqueue.views.html.gallery import check_html_path, write_page
 from tfqueue.views.html.page import alt_text, render
 from tfqueue.views.html.words import value_words, visible
+from tfqueue.views.mixing import plot_mixing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +76,8 @@ def write_report(
         report: What `tfqueue.compare` returned.
         path: The file to write, ending in .html or .htm; its folder must exist. It appears whole or not at
             all.
-        figures: More pictures by their heading, such as those of `plot_mixing` and `plot_topology`.
+        figures: More pictures by their heading, such as those of `plot_topology`. None shows how the records are
+            mixed, where the report knows the order of the source.
         shown: Show at most so many differing records with their values.
         notes: More lines for the section "How it was run", such as the command.
 
@@ -102,6 +104,8 @@ def render_report(
         raise InvalidArgument(f"report is a {type(report).__name__}; expected what tfqueue.compare returned")
     if shown < 0:
         raise InvalidArgument(f"shown={shown!r}: expected 0 or more")
+    if figures is None and report.orders is not None and report.orders.source is not None:
+        figures = {"How the records are mixed": plot_mixing(report)}
     icon, verdict, sentence = _VERDICTS[report.verdict]
     checks = [
         {
