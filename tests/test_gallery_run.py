@@ -78,7 +78,7 @@ FAULTS = [
     pytest.param(entry, stage, id=f"{entry}-{stage.name}")
     for entry in gallery.entries()
     for stage in entry.stages
-    if not stage.silent
+    if not stage.silent and (entry.needs is None or entry.name == "T1-match-filenames-once")
 ]
 
 

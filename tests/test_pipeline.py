@@ -101,7 +101,9 @@ def test_entering_twice_at_once_is_refused(path) -> None:
 
 @pytest.mark.parametrize("bad", [{"build_fn": 3}, {"build_fn": labels([]), "engine": "thread"}])
 def test_bad_arguments_are_refused_at_the_door(bad) -> None:
-    with pytest.raises(InvalidArgument, match=r"build_fn must be|engine 'thread' is not known; known: 'threads', 'lockstep'"):
+    with pytest.raises(
+        InvalidArgument, match=r"build_fn must be|engine 'thread' is not known; known: 'threads', 'lockstep'"
+    ):
         tfqueue.QueuePipeline(**bad)
 
 
@@ -314,6 +316,17 @@ def test_a_monitored_session(path) -> None:
             while not session.should_stop():
                 got.extend(session.run(batch).tolist())
     assert got == list(range(20))
+
+
+def test_a_second_block_on_closed_queues_is_refused_with_a_way_out(path) -> None:
+    graph, batch = graph_of(labels([path], 5))
+    with tf1.Session(graph=graph) as session:
+        with tfqueue.queue_runners(session):
+            session.run(batch)
+        with pytest.raises(InvalidArgument, match="open a new session"), tfqueue.queue_runners(session):
+            pass
+    with tf1.Session(graph=graph) as session, tfqueue.queue_runners(session):
+        assert session.run(batch).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_something_that_is_no_session_is_refused() -> None:

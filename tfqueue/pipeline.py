@@ -190,6 +190,20 @@ class QueuePipeline:
 _OWNED: WeakKeyDictionary[Any, Run] = WeakKeyDictionary()
 
 
+# The queues that an earlier block has closed, by session: TensorFlow cannot open them again.
+_CLOSED: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
+
+
+def _refuse_closed_queues(session: Any) -> None:
+    for runner in session.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
+        name = runner.queue.queue_ref.op.name if runner.queue is not None else None
+        if name in _CLOSED.get(session, frozenset()):
+            raise InvalidArgument(
+                f"queue {name!r} of this session was closed when an earlier queue_runners block ended, and a closed "
+                f"queue cannot be opened again: open a new session for a second pass, or put both passes into one block"
+            )
+
+
 class queue_runners:  # noqa: N801 - used like a function, as design and TF1's own start_queue_runners are
     """Run the queue runners of a session that you own, for the length of a ``with`` block.
 
@@ -236,6 +250,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
             return self._outer.runners.coord
         refuse_after_fork()
         graph = self._session.graph
+        _refuse_closed_queues(self._session)
         initialize_missing(graph, self._session)
         run = Run(graph, self._session, engine=self._engine, stall_timeout=self._stall_timeout)
         try:
@@ -258,6 +273,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
             return False
         del _OWNED[self._session]
         run.leave()
+        _CLOSED[self._session] = _CLOSED.get(self._session, frozenset()) | {queue.name for queue in run.topology.queues}
         replacement = run.replacement_for(error)
         if replacement is None:
             return True

@@ -212,7 +212,12 @@ class Run:
             if self._failure is None:
                 op = first.runner.enqueue_op if first.runner is not None else None
                 self._failure = failure(
-                    first.error, self.graph, session=self.session, enqueue_op=op, fetches=self.fetches
+                    first.error,
+                    self.graph,
+                    session=self.session,
+                    enqueue_op=op,
+                    fetches=self.fetches,
+                    enqueued=sum(thread.enqueued for thread in self.runners.threads if thread.enqueue_op == op),
                 )
             return self._failure
         if error is None or isinstance(error, tf.errors.OutOfRangeError):

@@ -102,7 +102,7 @@ def gather(error: BaseException, graph: tf.Graph, *, enqueue_op: str | None, fet
 def root_message(error: BaseException) -> str:
     """The kernel's own words in an error, without the graph traceback that TensorFlow puts around them."""
     text = str(getattr(error, "message", None) or error)
-    text = _HEADER.sub("", text)
+    text = _HEADER.sub("", text).removeprefix("Graph execution error:").lstrip()
     text = text.split("\n\nOriginal stack trace for")[0]
     return _TRAILER.sub("", text).strip()
 

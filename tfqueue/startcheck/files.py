@@ -126,7 +126,7 @@ class Files:
             "TensorFlow would stop here, in some cases without an error, and every later record of the file would be "
             "missing: write the file anew, or take it out of the list"
         )
-        return self._failed(damage, found, name, "damaged-file", advice, damage.record)
+        return self._failed(_as_the_reader(damage), found, name, "damaged-file", advice, damage.record)
 
     # -- which files ---------------------------------------------------------------------------------------------------
 
@@ -220,7 +220,8 @@ class Files:
                 empty.append(name)
             elif sniffed.kind != "tfrecord" or sniffed.compression != reader.compression:
                 damage = scan.damaged(name, 0, 0, f"it is {sniffed.words}")
-                raise self._failed(damage, found, name, "damaged-file", about_unreadable(name, reader.compression), 0)
+                advice = about_unreadable(name, reader.compression)
+                raise self._failed(_as_the_reader(damage), found, name, "damaged-file", advice, 0)
         self._add_empty(empty, found)
 
     def _look_at_sizes(self, found: FileSet, reader: Reader) -> None:
@@ -267,7 +268,8 @@ class Files:
                 return _count_lines(name, reader.skip_header_lines or 0)
             return count_records(name, reader.compression, deadline)
         except DamagedRecord as error:
-            raise self.damaged(found.op, name, error) from error
+            failed = self.damaged(found.op, name, error)
+            raise failed from failed.__cause__
         except (OSError, RecordError):
             return None
 
@@ -344,3 +346,10 @@ def _count_lines(name: str, skipped: int) -> int | None:
     with open(name, "rb") as file:
         data = file.read(1 << 20)
     return max(0, data.count(b"\n") + (not data.endswith(b"\n") and bool(data)) - skipped)
+
+
+def _as_the_reader(damage: DamagedRecord) -> Exception:
+    """The damage as TensorFlow's reader would report it: a program that looks at the cause finds the same type."""
+    error = tf.errors.DataLossError(None, None, f"corrupted record at {damage.offset}: {damage}")
+    error.__cause__ = damage
+    return error  # type: ignore[no-any-return]

@@ -162,7 +162,8 @@ class _FirstElements:
                     try:
                         found = next(payloads(reader, names[0], limit=_PAYLOAD), None)
                     except DamagedRecord as damage:
-                        raise self.files.damaged(cut, names[0], damage) from damage
+                        failed = self.files.damaged(cut, names[0], damage)
+                        raise failed from failed.__cause__
                     except (OSError, TFQueueError):
                         found = None
                     if found is None:
