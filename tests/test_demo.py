@@ -46,6 +46,9 @@ def test_pictures_and_report_are_there(folder) -> None:
         assert cv2.imread(str(folder / name)).shape[1] > 500
     assert json.loads((folder / "report.json").read_text())["verdict"] == "equivalent"
     assert "equivalent: 288 records in 18 batches" in (folder / "report.txt").read_text()
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Equivalent</h1>" in page
+    assert "The pipeline of the reference</h2>" in page
 
 
 @pytest.fixture(scope="module")

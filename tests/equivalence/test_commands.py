@@ -75,3 +75,13 @@ def test_what_cannot_be_done(sides: Path) -> None:
         run("check", "missing.golden", f"{sides}:modern")
     with pytest.raises(InvalidStream, match="no batch"):
         run("golden", f"{sides}:random", "x.golden", "--dataset")
+
+
+def test_html(sides: Path) -> None:
+    assert run("golden", f"{sides}:modern", "old.golden", "--dataset") == 0
+    assert run("check", "old.golden", f"{sides}:wrong", "--html", "report.html") == 1
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert "Different</h1>" in page
+    assert f"tfqueue check old.golden {sides}:wrong" in page
+    with pytest.raises(InvalidArgument, match="does not exist; create it first"):
+        run("check", "missing.golden", f"{sides}:modern", "--html", "no/report.html")

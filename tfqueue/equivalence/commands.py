@@ -38,6 +38,7 @@ def add_parser(subparsers: Any) -> None:
     check.add_argument("--max-records", type=int, metavar="N", help="compare N records of each side only")
     check.add_argument("--samples", type=int, default=5, metavar="N", help="differing records to show (default: 5)")
     check.add_argument("--json", metavar="FILE", help="also write the report as JSON")
+    check.add_argument("--html", metavar="FILE", help="also write the report as one HTML page, with pictures")
     check.set_defaults(run=run_check)
     golden = subparsers.add_parser(
         "golden",
@@ -57,9 +58,15 @@ def run_check(arguments: Namespace) -> int:
     from tfqueue.equivalence.comparison import compare
     from tfqueue.equivalence.report import UNDECIDED
 
+    if arguments.html:
+        # Looked at first: a page that cannot be written is not found out after minutes of comparing.
+        from tfqueue.views.html.gallery import check_html_path
+
+        check_html_path(arguments.html)
+    reference, candidate = _side(arguments.reference), _side(arguments.candidate, queue=arguments.queue)
     report = compare(
-        _side(arguments.reference),
-        _side(arguments.candidate, queue=arguments.queue),
+        reference,
+        candidate,
         order=arguments.order,
         key=arguments.key,
         rtol=arguments.rtol,
@@ -72,6 +79,11 @@ def run_check(arguments: Namespace) -> int:
     print(report)
     if arguments.json:
         report.to_json(arguments.json)
+    if arguments.html:
+        from tfqueue.views.html import figures_of
+
+        command = f"tfqueue check {arguments.reference} {arguments.candidate}"
+        report.to_html(arguments.html, figures=figures_of(report, reference, candidate), notes={"command": command})
     return 0 if report.equivalent else 2 if report.verdict == UNDECIDED else 1
 
 
