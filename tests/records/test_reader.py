@@ -202,7 +202,7 @@ def test_an_index_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.Monkey
     def refuse(*_: object, **__: object) -> None:
         raise RecordError("no permission")
 
-    monkeypatch.setattr("tfqueue.records.index.AtomicFile", refuse)
+    monkeypatch.setattr("tfqueue.records.index.write_whole", refuse)
     assert len(records.RecordReader(path)) == 1
     assert os.listdir(tmp_path) == ["a"]
 

@@ -212,7 +212,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, monkeypatch: py
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tfqueue.records.framefile.os.write", full)
+    monkeypatch.setattr("tfqueue.records.atomic.os.write", full)
     with pytest.raises(
         RecordError,
         match=r"a.tfrecord' cannot be written: No space left on "

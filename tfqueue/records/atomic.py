@@ -52,6 +52,19 @@ class AtomicFile:
             raise RecordError(f"{self.path!r} cannot be written: {error.strerror}", file=self.path) from error
         self.file = FileIO(descriptor, "r+")
 
+    def write(self, data: bytes) -> None:
+        """Appends bytes.
+
+        Raises:
+            RecordError: The disk is full, or failed.
+        """
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self.file.fileno(), view) :]
+        except OSError as error:
+            raise RecordError(f"{self.path!r} cannot be written: {error.strerror}", file=self.path) from error
+
     def park(self) -> None:
         """Makes the bytes durable and closes the temporary, which keeps its temporary name until ``commit``.
 
@@ -103,6 +116,21 @@ class AtomicFile:
                 pass
             finally:
                 self.file.close()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a small file, in the place of an older one.
+
+    Raises:
+        RecordError: It cannot be written.
+    """
+    target = AtomicFile(path, overwrite=True)
+    try:
+        target.write(content)
+        target.commit()
+    except BaseException:
+        target.discard()
+        raise
 
 
 def check_target(path: str, *, overwrite: bool) -> None:

@@ -126,11 +126,4 @@ class FrameFile:
     def _store(self, data: bytes) -> None:
         self._crc = google_crc32c.extend(self._crc, data)
         self._disk_size += len(data)
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(self._target.file.fileno(), view) :]
-        except OSError as error:
-            raise RecordError(
-                f"{self._target.path!r} cannot be written: {error.strerror}", file=self._target.path
-            ) from error
+        self._target.write(data)

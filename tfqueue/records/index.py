@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfqueue.errors import RecordError
-from tfqueue.records.atomic import AtomicFile
+from tfqueue.records.atomic import write_whole
 from tfqueue.records.compression import Compression
 from tfqueue.records.framing import FRAME_SIZE, HEADER_SIZE, crc32c
 from tfqueue.records.paths import Path, fspath, index_name, open_to_read
@@ -112,13 +112,7 @@ def _save(index: FileIndex, status: os.stat_result) -> None:
     body = index.offsets.astype("<u8").tobytes()
     compression = _COMPRESSIONS.index(index.compression)
     head = _FIXED.pack(_MAGIC, status.st_size, status.st_mtime_ns, index.size, compression, crc32c(body))
-    target = AtomicFile(index_name(index.path), overwrite=True)
-    try:
-        target.file.write(head + body)
-        target.commit()
-    except BaseException:
-        target.discard()
-        raise
+    write_whole(index_name(index.path), head + body)
 
 
 def _plain_offsets(file: FileIO, name: str) -> tuple[array[int], int]:

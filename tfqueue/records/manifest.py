@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tfqueue.errors import RecordError
-from tfqueue.records.atomic import AtomicFile
+from tfqueue.records.atomic import write_whole
 from tfqueue.records.framefile import WrittenFile
 from tfqueue.records.paths import Path, fspath, manifest_name, set_name
 from tfqueue.records.schema import describe
@@ -106,13 +106,8 @@ def save_manifest(name: str, written: Sequence[WrittenFile], compression: str, i
         "sequences": schema.get("sequences", []),
         **info,
     }
-    target = AtomicFile(manifest_name(name), overwrite=True)
-    try:
-        target.file.write(json.dumps(content, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
-        target.commit()
-    except BaseException:
-        target.discard()
-        raise
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    write_whole(manifest_name(name), text.encode("utf-8", "surrogateescape"))
 
 
 def load_manifest(path: Path) -> Manifest:

@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from typing import Any, Protocol
 
 from tfqueue.errors import InvalidArgument, RecordError, TFQueueError
-from tfqueue.records.atomic import AtomicFile, check_target
+from tfqueue.records.atomic import check_target, write_whole
 from tfqueue.records.compression import Compression, normalise
 from tfqueue.records.encode import Layout
 from tfqueue.records.framefile import WrittenFile
@@ -251,7 +251,7 @@ class _Plan:
                 if file not in done:
                     with suppress(FileNotFoundError):
                         os.unlink(file)
-            self._save()
+            write_whole(self._path, json.dumps({"digest": self._digest, "records": self._sizes}).encode())
         return done
 
     def _finished(self, old: list[str]) -> dict[str, WrittenFile]:
@@ -279,15 +279,6 @@ class _Plan:
             if path in old and _holds(path, size):
                 done[path] = WrittenFile(path, size, os.path.getsize(path), file_crc(path))
         return done
-
-    def _save(self) -> None:
-        target = AtomicFile(self._path, overwrite=True)
-        try:
-            target.file.write(json.dumps({"digest": self._digest, "records": self._sizes}).encode())
-            target.commit()
-        except BaseException:
-            target.discard()
-            raise
 
     def abandon(self) -> None:
         """Clears up after an error; with resume, what is finished stays for the next call."""

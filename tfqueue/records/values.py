@@ -14,9 +14,8 @@ import numpy.typing as npt
 Array: TypeAlias = npt.NDArray[Any]
 Payload: TypeAlias = "bytes | memoryview"
 
-# How a payload stands in a Feature. ONE and MANY are both a bytes_list; MANY carries the tag and length of
-# each of # its values inside the payload. UNSET is a Feature without any list, which says "no values, kind
-# unknown".
+# How a payload stands in a Feature. ONE and MANY are both a bytes_list; MANY carries the tag and length of each of its
+# values inside the payload. UNSET is a Feature without any list, which says "no values, kind unknown".
 ONE: Final = 0
 MANY: Final = 1
 FLOAT: Final = 2
