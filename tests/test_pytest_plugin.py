@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import tensorflow  # noqa: F401 - pytester forgets what the inner run imported, and numpy cannot be loaded twice
 
 pytest_plugins = ["pytester"]
 
