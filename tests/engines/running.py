@@ -86,3 +86,19 @@ def assert_same_batches(ours, theirs):
             assert (a.dtype, a.shape) == (b.dtype, b.shape), where
             equal = (a == b).all() if a.dtype == object else a.tobytes() == b.tobytes()
             assert equal, f"{where}:\n{a}\n{b}"
+
+
+def numpy_batches(dataset, steps=None):
+    """The elements of a dataset as numpy, SparseTensors as SparseTensorValues."""
+    return [_as_numpy(element) for element in (dataset if steps is None else dataset.take(steps))]
+
+
+def _as_numpy(value):
+    if isinstance(value, tf.SparseTensor):
+        return tf1.SparseTensorValue(value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy())
+    if isinstance(value, dict):
+        return {key: _as_numpy(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        items = [_as_numpy(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value.numpy()

@@ -21,7 +21,7 @@ def values(dataset):
     return [element.tolist() for element in dataset.as_numpy_iterator()]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     count=st.integers(0, 70),
     minimum=st.integers(0, 20),
@@ -37,7 +37,7 @@ def test_batches_are_those_of_the_queue(count, minimum, batch, more, seed, keep)
     assert values(numbers(count).apply(replay)) == list(expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(count=st.integers(0, 400), minimum=st.integers(0, 20), more=st.integers(1, 200), seed=st.integers(1, 2**40))
 def test_single_elements_are_those_of_the_queue(count, minimum, more, seed):
     replay = replay_shuffle(minimum + more, minimum, seed, 3)

@@ -62,15 +62,20 @@ def _in_functions(view: GraphView, op: Any, enqueue: Enqueue) -> Enqueued:
     """Inside the functions of a tf.cond or tf.switch_case: components are arguments of the function."""
     attributes = op.node_def.attr
     if op.type in ("If", "StatelessIf"):
-        branches = [(True, attributes["then_branch"].func.name), (False, attributes["else_branch"].func.name)]
+        branches: list[tuple[Any, str]] = [
+            (True, attributes["then_branch"].func.name),
+            (False, attributes["else_branch"].func.name),
+        ]
     elif op.type in ("Case", "StatelessCase"):
-        branches = list(enumerate(function.name for function in attributes["branches"].list.func))
+        branches = [(index, function.name) for index, function in enumerate(attributes["branches"].list.func)]
     else:
         raise _computed_inside(view, op, enqueue)
     arguments = list(op.inputs[1:])
     found: dict[Any, tuple[Any, ...]] = {}
     for value, name in branches:
         definition = view.function(name)
+        if definition is None:
+            raise _computed_inside(view, op, enqueue)
         positions = {argument.name: index for index, argument in enumerate(definition.signature.input_arg)}
         for node in definition.node_def:
             if node.op not in ENQUEUE_TYPES:

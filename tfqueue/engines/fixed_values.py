@@ -53,14 +53,14 @@ class FixedValues:
         initial = self._initial_assign(op, assigns)
         for user in assigns:
             restored = len(user.inputs) > 1 and user.inputs[1].op.type in (*_RESTORES, "Identity")
-            if user is not initial and not restored:
+            if user is not initial and not restored and self._session is None:
                 source = self._view.source_of(user)
                 raise CannotLower(
                     f"the pipeline reads the variable {op.name}, which {user.name} ({source}) changes while it runs; "
                     f"a dataset would keep the value of one moment",
                     op=op.name,
                     source=source,
-                    advice="pass the value that the stage needs as an element of the dataset, or compute it after it",
+                    advice="compute with it after the dataset, or pass session= to take the value it has there",
                 )
         if self._session is not None:
             name = "read_variable_op" if op.type == "VarHandleOp" else "identity"

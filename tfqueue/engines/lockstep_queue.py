@@ -343,7 +343,8 @@ def _joined(arrays: list[Any]) -> Any:
         padded = np.full((sum(len(array) for array in arrays), *shape), fill, dtype=arrays[0].dtype)
         row = 0
         for array in arrays:
-            padded[(slice(row, row + len(array)), *(slice(0, size) for size in array.shape[1:]))] = array
+            place = (slice(row, row + len(array)), *(slice(0, size) for size in array.shape[1:]))
+            padded[place] = array
             row += len(array)
         return padded
     return np.concatenate(arrays)

@@ -24,39 +24,56 @@ def words(seed: int, seed2: int, first: Any, count: Any) -> Any:
         first: The position of the first word, an int64 scalar; a block begins at each multiple of 4.
         count: How many, an int64 scalar.
     """
-    first, count = tf.cast(first, tf.int64), tf.cast(count, tf.int64)
+    return _words(_signed(seed), _signed(seed2), tf.cast(first, tf.int64), tf.cast(count, tf.int64))
+
+
+def _signed(seed: int) -> int:
+    """A seed as the int64 with the same bits."""
+    return (seed + 2**63) % 2**64 - 2**63
+
+
+_SCALAR = tf.TensorSpec([], tf.int64)
+_VECTOR = tf.TensorSpec([None], tf.int64)
+
+
+# Traced once for all: about a hundred ops, which would else be traced anew into each dataset.
+@tf.function(input_signature=[_SCALAR] * 4, autograph=False)  # type: ignore[untyped-decorator]
+def _words(seed: Any, seed2: Any, first: Any, count: Any) -> Any:
     block = first // 4
     blocks = tf.cast(tf.range(block, (first + count + 3) // 4), tf.uint64)
-    mask = tf.constant(_MASK, tf.uint64)
-
-    def low(value: Any) -> Any:
-        return tf.bitwise.bitwise_and(value, mask)
-
-    def high(value: Any) -> Any:
-        return tf.bitwise.right_shift(value, tf.constant(32, tf.uint64))
-
-    def fixed(value: int) -> Any:
-        return tf.fill(tf.shape(blocks), tf.constant(value & _MASK, tf.uint64))
-
-    state = [low(blocks), high(blocks), fixed(seed2), fixed(seed2 >> 32)]
-    key = [seed & _MASK, (seed >> 32) & _MASK]
+    # Both halves of the counter, then of the key, as numbers below 2**32.
+    counter2 = tf.fill(tf.shape(blocks), tf.bitcast(seed2, tf.uint64))
+    key = tf.bitcast(seed, tf.uint64)
+    state = [_low(blocks), _high(blocks), _low(counter2), _high(counter2)]
+    keys = [_low(key), _high(key)]
     for _ in range(_ROUNDS):
         left = tf.constant(0xD2511F53, tf.uint64) * state[0]
         right = tf.constant(0xCD9E8D57, tf.uint64) * state[2]
         state = [
-            _xor(high(right), state[1], key[0]),
-            low(right),
-            _xor(high(left), state[3], key[1]),
-            low(left),
+            _xor(_high(right), state[1], keys[0]),
+            _low(right),
+            _xor(_high(left), state[3], keys[1]),
+            _low(left),
         ]
-        key = [(key[0] + 0x9E3779B9) & _MASK, (key[1] + 0xBB67AE85) & _MASK]
+        keys = [
+            _low(keys[0] + tf.constant(0x9E3779B9, tf.uint64)),
+            _low(keys[1] + tf.constant(0xBB67AE85, tf.uint64)),
+        ]
     drawn = tf.reshape(tf.stack(state, axis=1), [-1])
     start = first - 4 * block
     return tf.cast(drawn[start : start + count], tf.int64)
 
 
-def _xor(first: Any, second: Any, key: int) -> Any:
-    return tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(first, second), tf.constant(key, tf.uint64))
+def _low(value: Any) -> Any:
+    return tf.bitwise.bitwise_and(value, tf.constant(_MASK, tf.uint64))
+
+
+def _high(value: Any) -> Any:
+    return tf.bitwise.right_shift(value, tf.constant(32, tf.uint64))
+
+
+def _xor(first: Any, second: Any, third: Any) -> Any:
+    return tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(first, second), third)
 
 
 def shuffled_indices(count: Any, seed: int, seed2: int, call: Any) -> Any:
@@ -71,12 +88,16 @@ def shuffled_indices(count: Any, seed: int, seed2: int, call: Any) -> Any:
     Returns:
         int64 of shape [count]: output row i is input row ``result[i]``.
     """
-    count = tf.cast(count, tf.int64)
+    return _shuffled_indices(tf.cast(count, tf.int64), _signed(seed), _signed(seed2), tf.cast(call, tf.int64))
+
+
+@tf.function(input_signature=[_SCALAR] * 4, autograph=False)  # type: ignore[untyped-decorator]
+def _shuffled_indices(count: Any, seed: Any, seed2: Any, call: Any) -> Any:
     draws = tf.maximum(count - 1, 0)
     # A run takes whole blocks of four words.
-    first = tf.cast(call, tf.int64) * ((draws + 3) // 4) * 4
+    first = call * ((draws + 3) // 4) * 4
     step = tf.range(draws)
-    other = step + words(seed, seed2, first, draws) % tf.maximum(count - step, 1)
+    other = step + _words(seed, seed2, first, draws) % tf.maximum(count - step, 1)
     # Step i swaps rows i and other[i] >= i, and row i is final. What was at row k when step k began: the row that
     # the last earlier step with other == k put there (its own row at that step), or k itself.
     index = tf.range(count)
@@ -104,6 +125,12 @@ def drawn_positions(words_drawn: Any, size: Any) -> tuple[Any, Any, Any]:
         ``(taken, holes, fillers)``, int64: the positions (before any draw) of the elements taken, in order, and
         which positions below size - n get the element of which other position (each hole once).
     """
+    result: tuple[Any, Any, Any] = _drawn_positions(words_drawn, tf.cast(size, tf.int64))
+    return result
+
+
+@tf.function(input_signature=[_VECTOR, _SCALAR], autograph=False)  # type: ignore[untyped-decorator]
+def _drawn_positions(words_drawn: Any, size: Any) -> tuple[Any, Any, Any]:
     count = tf.size(words_drawn, out_type=tf.int64)
     step = tf.range(count)
     last = size - 1 - step

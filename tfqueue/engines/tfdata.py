@@ -9,7 +9,7 @@ CannotLower; nothing is guessed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import SystemRandom
 from typing import Any
 
@@ -49,6 +49,8 @@ def to_dataset(
     The same records, batch sizes, remainder rule, epochs, padding and filters; where the order of the pipeline
     is defined (nothing shuffled, one thread) the same order, bit for bit. Stages run as written, so what they
     compute is bit-equal; random ops with a seed give the same values in the first pass over the dataset.
+
+    As every tf.data call it makes ops where it is called: eagerly, or in the default graph.
 
     Args:
         target: A build function, or a graph (also one imported from a MetaGraph).
@@ -117,6 +119,7 @@ class _Lowering:
         # Whether what is being lowered will be run in several copies, which must then give the same.
         self.repeated = False
         self.drawn_seeds: dict[str, int] = {}
+        self.assigned: dict[str, Any] = {}
         self.view = GraphView(graph)
         self.fetches = fetches
         self.elements = fetch_elements(graph, fetches)
@@ -640,8 +643,7 @@ class _Lowering:
                 advice="read from one queue, with a constant number",
             )
         queue = self.topology.queue(read.queue)
-        team = [consumers] if not siblings else [siblings]
-        stages = [stage for group in team for stage in group]
+        stages = siblings or consumers
         self._only_these(queue.name, [*queue.dequeues, *queue.reads], stages)
         readers = [
             self.reader_of[cut]
@@ -654,7 +656,11 @@ class _Lowering:
             names = self._single_elements(queue.name)
         else:
             # Each reader has a copy of the stream of file names and takes its own out of it.
-            names = _share_of(self._repeatable(queue), readers, readers.index(reader))
+            index = readers.index(reader)
+            if queue.name not in self.assigned:
+                self.assigned[queue.name] = _assigned(self._repeatable(queue), readers)
+            ours = self.assigned[queue.name].filter(plain(lambda owner, _: owner == index))
+            names = ours.map(plain(lambda _, name: name))
         with_keys = bool(self.view.by_name[read.name].outputs[0].consumers()) or any(
             element.name == f"{read.name}:0" for element in self.elements
         )
@@ -756,22 +762,25 @@ def _map_until_stopped(dataset: Any, call: Callable[..., tuple[Any, ...]]) -> An
     return stopped
 
 
-def _share_of(names: Any, readers: Sequence[Reader], index: int) -> Any:
-    """Of several readers that take file names from one queue: those that one of them gets.
+def _assigned(names: Any, readers: Sequence[Reader]) -> Any:
+    """(number of the reader, file name), of several readers that take file names from one queue.
 
     The readers read in turns, a record each; the one that first comes to the end of its file takes the next name.
     """
     count = len(readers)
 
+    def count_of(name: Any, owner: Any) -> Any:
+        if len({replace(reader, name="", reads=(), source=None) for reader in readers}) == 1:
+            return count_records(name, readers[0])
+        branches = [lambda reader=reader: count_records(name, reader) for reader in readers]
+        return tf.switch_case(tf.cast(owner, tf.int32), branches)
+
     def assign(read: Any, name: Any) -> tuple[Any, tuple[Any, Any]]:
         # The first to be done is the one that has read least, the earlier in turn of equals.
         owner = tf.argmin(read)
-        branches = [lambda reader=reader: count_records(name, reader) for reader in readers]
-        records = tf.switch_case(tf.cast(owner, tf.int32), branches)
-        return tf.tensor_scatter_nd_add(read, [[owner]], [records]), (owner, name)
+        return tf.tensor_scatter_nd_add(read, [[owner]], [count_of(name, owner)]), (owner, name)
 
-    assigned = names.scan(tf.zeros([count], tf.int64), assign)
-    return assigned.filter(plain(lambda owner, _: owner == index)).map(plain(lambda _, name: name))
+    return names.scan(tf.zeros([count], tf.int64), plain(assign))
 
 
 def _batched(dataset: Any, queue: Queue, sparse: Sequence[bool], size: int, *, keep: bool) -> Any:
