@@ -26,6 +26,8 @@ def test_public_names_are_pinned() -> None:
         "queue_runners",
         "record_golden",
         "records",
+        "replay_shuffle",
+        "to_dataset",
         "trace",
         "views",
     }

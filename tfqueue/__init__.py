@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tfqueue import errors, records, views
+    from tfqueue.engines.replay import replay_shuffle
+    from tfqueue.engines.tfdata import to_dataset
     from tfqueue.equivalence import Report, assert_equivalent, compare, record_golden
     from tfqueue.pipeline import QueuePipeline, queue_runners
     from tfqueue.topology.explain import explain
@@ -21,6 +23,8 @@ _HOMES = {
     **dict.fromkeys(("Report", "assert_equivalent", "compare", "record_golden"), "tfqueue.equivalence"),
     **dict.fromkeys(("QueuePipeline", "queue_runners"), "tfqueue.pipeline"),
     "explain": "tfqueue.topology.explain",
+    "replay_shuffle": "tfqueue.engines.replay",
+    "to_dataset": "tfqueue.engines.tfdata",
     "trace": "tfqueue.topology.trace",
 }
 __all__ = [
@@ -33,6 +37,8 @@ __all__ = [
     "queue_runners",
     "record_golden",
     "records",
+    "replay_shuffle",
+    "to_dataset",
     "trace",
     "views",
 ]
