@@ -91,8 +91,10 @@ def decode(data: bytes, *, name: str) -> npt.NDArray[Any]:
     if pixels is None:
         from tfqueue.records.sniffing import sniff_bytes
 
-        if image_format(data):
-            raise InvalidImage(f"{name!r} is a {image_format(data)} image that is cut or damaged")
+        kind = image_format(data)
+        if kind:
+            words = "" if kind in ("jpeg", "png") else f", or of a kind that OpenCV {cv2.__version__} does not read"
+            raise InvalidImage(f"{name!r} is a {kind} image that is cut or damaged{words}")
         raise InvalidImage(f"{name!r} is no image; it is {sniff_bytes(data[:4096]).words}")
     return np.asarray(pixels)
 
