@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import namedtuple
 
@@ -316,6 +317,51 @@ def test_a_monitored_session(path) -> None:
             while not session.should_stop():
                 got.extend(session.run(batch).tolist())
     assert got == list(range(20))
+
+
+def test_a_supervisor_that_started_the_runners_itself(path) -> None:
+    for paths, problem in (([path], None), ([path, path + ".gone"], tf.errors.NotFoundError)):
+        graph, batch = graph_of(labels(paths, 5))
+        got = []
+        with graph.as_default(), contextlib.ExitStack() as stack:
+            if problem is not None:
+                stack.enter_context(pytest.raises(problem, match="No such file"))
+            supervisor = tf1.train.Supervisor(summary_op=None)
+            session = stack.enter_context(supervisor.managed_session())
+            with tfqueue.queue_runners(session, check=False):
+                while not supervisor.should_stop():
+                    got.extend(session.run(batch).tolist())
+        assert got == list(range(20))
+
+
+def test_runners_that_died_before_the_block_are_started_again(path) -> None:
+    graph, batch = graph_of(labels([path], 5))
+    with tf1.Session(graph=graph) as session:
+        with _errors_of_threads() as errors:  # before the initialisers: each dies of it, and the queue stays open
+            threads = tf1.train.start_queue_runners(session)
+            for thread in threads:
+                if "input_producer" in thread.name:
+                    thread.join(30)
+        assert errors
+        with tfqueue.queue_runners(session):
+            assert session.run(batch).tolist() == [0, 1, 2, 3, 4]
+
+
+@contextlib.contextmanager
+def _errors_of_threads():
+    errors = []
+    before, threading.excepthook = threading.excepthook, errors.append
+    try:
+        yield errors
+    finally:
+        threading.excepthook = before
+
+
+def test_the_accounts_of_a_session_of_ones_own(path) -> None:
+    graph, batch = graph_of(labels([path], 5))
+    with tf1.Session(graph=graph) as session, tfqueue.queue_runners(session) as coord:
+        session.run(batch)
+        assert {stage.name: stage.records for stage in coord.stats.stages}["batch/fifo_queue_enqueue"] >= 4
 
 
 def test_a_second_block_on_closed_queues_is_refused_with_a_way_out(path) -> None:

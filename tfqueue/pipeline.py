@@ -210,7 +210,8 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
     Initialises what has no value yet, starts every runner of ``sess.graph`` (whatever the default graph is) and gives
     the coordinator. The end of the data ends the block quietly; what went wrong first in a runner is raised as
     PipelineFailed. On the way out the runners are stopped, every queue is cancelled and the threads are joined; the
-    session stays open. A closed queue cannot be opened again: for a second pass, open a new session.
+    session stays open; ``coord.stats`` are the accounts. A closed queue cannot be opened again: for a second pass,
+    open a new session.
 
         with tf.compat.v1.Session(graph=graph) as sess, tfqueue.queue_runners(sess) as coord:
             while not coord.should_stop():

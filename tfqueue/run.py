@@ -60,6 +60,7 @@ class Run:
         self._lockstep = Lockstep(graph) if engine == "lockstep" else None
         self._attached = ExitStack()
         self.accounts = Accounts(self.runners)
+        self.runners.coord.tell_stats = lambda: self.stats
         self.ended = False
         self._growth = Growth(graph)
         self._watchdog = Watchdog(

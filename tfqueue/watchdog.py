@@ -101,6 +101,9 @@ class Watchdog:
             waited = waiting
             if self._runners.stopping:
                 continue
+            if self._runners.first_error is not None:  # of a runner that somebody started without a coordinator
+                self._runners.coord.request_stop()
+                continue
             if queues:
                 self._on_sample(queues)
             signature = (

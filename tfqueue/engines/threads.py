@@ -63,6 +63,12 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         self._before_step = before_step
         self._first_error: FirstError | None = None
         self._first_error_lock = threading.Lock()
+        self.tell_stats: Callable[[], Any] | None = None
+
+    @property
+    def stats(self) -> Any:
+        """The accounts of the run so far, a `PipelineStats`; None when nothing runs."""
+        return self.tell_stats() if self.tell_stats is not None else None
 
     @property
     def first_error(self) -> FirstError | None:
