@@ -63,17 +63,19 @@ def varints(values: Array) -> bytes:
         return unsigned.astype(np.uint8).tobytes()
     width = -(-largest.bit_length() // 7)
     if width <= 8:
-        rows = _septets(unsigned, width)
-    else:
+        rows = _bytes_of(_septets(unsigned, width))
+    else:  # eight bytes from the lower 56 bits, two from the rest
+        rest = unsigned >> np.uint64(56)
         low = _septets(unsigned & np.uint64(2**56 - 1), 8)
-        high = _septets(unsigned >> np.uint64(56), 2)
-        low[unsigned >= np.uint64(2**56)] |= 0x80
-        rows = np.concatenate((low, high), axis=1)
+        low |= (rest != 0) * np.uint64(0x8080808080808080)
+        rows = np.empty((len(unsigned), 10), np.uint8)
+        rows[:, :8] = _bytes_of(low)
+        rows[:, 8:] = _bytes_of(_septets(rest, 2))
     return _without_unused(rows, unsigned)
 
 
-def _septets(values: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint8]:
-    """Returns a row of 2, 4 or 8 bytes a value: seven bits each, low ones first, and the bit "more follows"."""
+def _septets(values: npt.NDArray[np.uint64], width: int) -> npt.NDArray[Any]:
+    """Returns numbers of 2, 4 or 8 bytes: in each byte, low ones first, seven bits of a value and "more follows"."""
     dtype, steps = _SPREAD[0 if width <= 2 else 1 if width <= 4 else 2]
     size = np.dtype(dtype).itemsize
     spread = values.astype(dtype)
@@ -92,7 +94,13 @@ def _septets(values: npt.NDArray[np.uint64], width: int) -> npt.NDArray[np.uint8
     above += dtype(int.from_bytes(b"\x7f" * size, "little"))
     above &= dtype(int.from_bytes(b"\x80" * size, "little"))
     spread |= above
-    return spread.astype(np.dtype(dtype).newbyteorder("<"), copy=False).view(np.uint8).reshape(-1, size)
+    return spread
+
+
+def _bytes_of(numbers: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Returns the bytes of unsigned numbers, one row a number, low ones first."""
+    little = numbers.astype(numbers.dtype.newbyteorder("<"), copy=False)
+    return little.view(np.uint8).reshape(len(numbers), -1)
 
 
 _SPREAD: Final = (
