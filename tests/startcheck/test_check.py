@@ -30,6 +30,7 @@ CAUSES = {
     "few-fields": "csv-fields",
     "assertion": "assertion",
     "queue-shape": "element-shape",
+    "not-a-number": "not-finite",
 }
 # Whose fault lies in Python code, which is not run, or behind a batch or a placeholder, which have no first record.
 # Or behind a counter, or in an array that is shuffled.
