@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from tests.views import pictures
 from tfqueue import views
-from tfqueue.stats import PipelineStats, QueueStats, StageStats
 
 CLASSES = ["flag", "cord", "hat", "badge", "sky"]
 
@@ -176,6 +175,8 @@ def pipeline_of_many_readers() -> Figure:
 
 
 def accounts() -> Figure:
+    from tfqueue.stats import PipelineStats, QueueStats, StageStats
+
     means = (30.0, 6.0)
     queues = tuple(QueueStats(name, 32, 0, 32, mean) for name, mean in zip(("input", "batch"), means, strict=True))
     rng = np.random.default_rng(0)

@@ -33,6 +33,9 @@ _SMALLEST_GUESS = 8
 
 Reader = Callable[[int], list[Any]]
 
+# The function has moved between OpenCV 4 and 5; it returns the level before.
+_set_log_level: Any = cv2.utils.logging.setLogLevel if hasattr(cv2.utils, "logging") else cv2.setLogLevel  # type: ignore[attr-defined]
+
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
@@ -348,13 +351,13 @@ def decode(item: bytes) -> NDArray[Any] | str:
         The image, or what is wrong with the bytes, in words.
     """
     # OpenCV writes to standard error what is wrong with a broken file; here it is said in the picture.
-    level = cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+    level = _set_log_level(0)
     try:
         picture = cv2.imdecode(np.frombuffer(item, np.uint8), cv2.IMREAD_UNCHANGED)
     except cv2.error as error:
         return f"{len(item)} bytes that OpenCV cannot decode: {error.err}"
     finally:
-        cv2.utils.logging.setLogLevel(level)
+        _set_log_level(level)
     if picture is None:
         return f"{len(item)} bytes that are no whole {encoding(item) or 'image'}"
     if picture.ndim == 2:
