@@ -103,7 +103,7 @@ def test_entering_twice_at_once_is_refused(path) -> None:
 @pytest.mark.parametrize("bad", [{"build_fn": 3}, {"build_fn": labels([]), "engine": "thread"}])
 def test_bad_arguments_are_refused_at_the_door(bad) -> None:
     with pytest.raises(
-        InvalidArgument, match=r"build_fn must be|engine 'thread' is not known; known: 'threads', 'lockstep'"
+        InvalidArgument, match=r"build_fn must be|engine 'thread' is not known; known: 'threads', 'lockstep', 'tfdata'"
     ):
         tfqueue.QueuePipeline(**bad)
 
@@ -449,3 +449,45 @@ def test_lockstep_names_the_true_cause(path) -> None:
         list(pipeline)
     assert caught.value.cause_name == "missing-file"
     assert caught.value.file == path + ".gone"
+
+
+# -- tfdata --------------------------------------------------------------------------------------------------------
+
+
+def test_tfdata_gives_the_same_batches_in_the_same_structure(path) -> None:
+    def build_fn():
+        features = parse([path], LABEL | {"box": tf1.VarLenFeature(tf.float32)}, num_epochs=2)
+        batch = tf1.train.batch(features, 6)
+        return Pair([batch["label"]], {"box": batch["box"]})
+
+    with tfqueue.QueuePipeline(build_fn) as threads, tfqueue.QueuePipeline(build_fn, engine="tfdata") as tfdata:
+        pairs = list(zip(threads, tfdata, strict=True))
+    assert len(pairs) == 6
+    for ours, theirs in pairs:
+        assert isinstance(theirs, Pair)
+        assert isinstance(theirs.label["box"], tf1.SparseTensorValue)
+        np.testing.assert_array_equal(ours.image[0], theirs.image[0])
+        np.testing.assert_array_equal(ours.label["box"].values, theirs.label["box"].values)
+    assert (tfdata.stats.delivered, tfdata.stats.steps) == (36, 6)
+
+
+def test_tfdata_delivers_every_record_of_a_shuffled_pipeline_once_an_epoch(path) -> None:
+    with tfqueue.QueuePipeline(shuffled(path), engine="tfdata") as pipeline:
+        got = np.concatenate(list(pipeline)).tolist()
+    assert sorted(got) == sorted([*range(20)] * 3)
+
+
+def test_tfdata_names_the_true_cause(path) -> None:
+    pipeline = tfqueue.QueuePipeline(labels([path, path + ".gone"]), engine="tfdata", check=False)
+    with pytest.raises(PipelineFailed, match="No such file"), pipeline:
+        list(pipeline)
+
+
+def test_tfdata_says_what_it_cannot_lower() -> None:
+    def build_fn():
+        queue = tf1.FIFOQueue(3, tf.int32, [[]], name="mine")
+        queue.enqueue(tf1.placeholder(tf.int32, []))
+        return queue.dequeue()
+
+    with pytest.raises(tfqueue.errors.CannotLower), tfqueue.QueuePipeline(build_fn, engine="tfdata", check=False):
+        pass

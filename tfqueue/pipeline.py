@@ -20,7 +20,7 @@ from tfqueue.topology.model import Topology
 
 tf1 = tf.compat.v1
 
-ENGINES = ("threads", "lockstep")
+ENGINES = ("threads", "lockstep", "tfdata")
 """The engines by name."""
 
 _P = TypeVar("_P", bound="QueuePipeline")
@@ -40,7 +40,9 @@ class QueuePipeline:
         build_fn: Zero-argument TF1 code that builds the pipeline and returns the tensors to fetch: a tensor, or a
             nest of tuples, namedtuples, lists and dicts of them. It is called in a fresh `tf.Graph`.
         engine: How the queues are run: ``"threads"``, the real queue runners; or ``"lockstep"``, the same graph in one
-            canonical order, which gives the same batches on every run and every machine, shuffles included.
+            canonical order, which gives the same batches on every run and every machine, shuffles included; or
+            ``"tfdata"``, the same batches from a tf.data.Dataset that the graph is lowered to (`to_dataset`), far
+            faster, whose shuffles mix as well, but draw otherwise.
         check: Look at files, the first record, queues and buffers before the start: what cannot work is raised at
             once, what was probably not meant is a TFQueueWarning. It takes milliseconds.
         stall_timeout: Seconds. When nothing has moved for so long and nothing can move any more, PipelineStalled is
@@ -59,6 +61,7 @@ class QueuePipeline:
 
     Raises:
         InvalidArgument: An argument that cannot work.
+        CannotLower: On entry, with ``engine="tfdata"``: a part of the pipeline has no exact counterpart in tf.data.
         InvalidBuildFunction: On entry, when ``build_fn`` returns no tensor, or one of another graph.
         PipelineFailed: On entry or in a step: what went wrong first.
         PipelineStalled: In a step: nothing moves any more.
@@ -204,6 +207,9 @@ def _refuse_closed_queues(session: Any) -> None:
             )
 
 
+_ENGINES_OF_SESSIONS = ("threads", "lockstep")
+
+
 class queue_runners:  # noqa: N801 - used like a function, as design and TF1's own start_queue_runners are
     """Run the queue runners of a session that you own, for the length of a ``with`` block.
 
@@ -230,8 +236,9 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
     """
 
     def __init__(self, sess: Any, *, engine: str = "threads", check: bool = True, stall_timeout: float = 60.0) -> None:
-        if engine not in ENGINES:
-            raise InvalidArgument(f"engine {engine!r} is not known; known: {', '.join(map(repr, ENGINES))}")
+        if engine not in _ENGINES_OF_SESSIONS:
+            known = ", ".join(map(repr, _ENGINES_OF_SESSIONS))
+            raise InvalidArgument(f"queue_runners has no engine {engine!r}; it has {known}")
         if not stall_timeout > 0:
             raise InvalidArgument(f"stall_timeout is a number of seconds above 0; got {stall_timeout!r}")
         if hasattr(sess, "run_step_fn"):  # a MonitoredSession gives its plain session only inside a step

@@ -17,6 +17,7 @@ import tensorflow as tf
 from tfqueue import consumers, interrupts
 from tfqueue.diagnosis.failure import failure
 from tfqueue.engines.lockstep import Lockstep
+from tfqueue.engines.lowered import Lowered
 from tfqueue.engines.threads import RunnerThreads
 from tfqueue.errors import PipelineError, PipelineStalled, TFQueueWarning
 from tfqueue.growth import Growth
@@ -45,7 +46,8 @@ class Run:
         graph: The graph.
         session: A session of it, initialised.
         fetches: What a step fetches; None for a session whose steps its owner runs.
-        engine: ``"threads"`` or ``"lockstep"``.
+        engine: ``"threads"``, ``"lockstep"``, or ``"tfdata"``, where ``graph`` is the legacy pipeline and the steps are
+            those of the dataset that it was lowered to.
         stall_timeout: Seconds without progress after which the run is given up.
     """
 
@@ -58,6 +60,7 @@ class Run:
         self.fetches = fetches
         self.runners = RunnerThreads(graph, session, before_step=self.before_step)
         self._lockstep = Lockstep(graph) if engine == "lockstep" else None
+        self._lowered = Lowered(graph, session, fetches) if engine == "tfdata" else None
         self._attached = ExitStack()
         self.accounts = Accounts(self.runners)
         self.runners.coord.tell_stats = lambda: self.stats
@@ -105,7 +108,9 @@ class Run:
 
     def start(self) -> None:
         """Start the runners, the watchdog, and the ear for Ctrl-C."""
-        if self._lockstep is None:
+        if self._lowered is not None:
+            make_step = self._lowered.make_step
+        elif self._lockstep is None:
             self.runners.start()
             make_step = self.session.make_callable
         else:
@@ -131,7 +136,7 @@ class Run:
         if threading.get_ident() == self._owner:
             grown = self.runners.grown
             self._growth.step(grown=grown)
-            if grown and self._lockstep is None:
+            if grown and self._lockstep is None and self._lowered is None:
                 self.runners.rescan()
             elif grown:
                 self.runners.adopt_queues()
@@ -169,6 +174,8 @@ class Run:
             self._listening = False
         self._watchdog.stop()
         self._attached.close()
+        if self._lowered is not None:
+            self._lowered.close()
         self._left_alive = self.runners.stop(_GRACE)
         if self._lockstep is not None:
             self._left_alive += self._lockstep.stop(_GRACE)
@@ -244,17 +251,21 @@ class Run:
         main = threading.main_thread().ident
         if main is None or self.runners.stopping:
             return
-        step = consumers.look(self.session).in_session.get(main)
+        session = self.session if self._lowered is None else self._lowered.session
+        step = consumers.look(session).in_session.get(main)
         if step is None:
             return  # Python itself raises KeyboardInterrupt there
         if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             deadline = time.monotonic() + _PATIENCE_WITH_HANDLER
             while time.monotonic() < deadline:
-                if consumers.look(self.session).in_session.get(main) != step:
+                if consumers.look(session).in_session.get(main) != step:
                     return
                 time.sleep(0.02)
         self._interrupted = True
-        self.runners.cancel_queues()
+        if self._lowered is None:
+            self.runners.cancel_queues()
+        else:
+            self._lowered.close()
 
 
 def refuse_after_fork() -> None:
