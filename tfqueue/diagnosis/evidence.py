@@ -54,6 +54,7 @@ class Evidence:
         place: The record that failed.
         headline: What to say first instead of the error's own words, or None.
         details: Further lines of the message.
+        by_runner: Whether a queue runner met the failure, and it is known which.
     """
 
     error: BaseException
@@ -67,6 +68,7 @@ class Evidence:
     place: Place = field(default_factory=Place)
     headline: str | None = None
     details: list[str] = field(default_factory=list)
+    by_runner: bool = False
 
     @property
     def stage_words(self) -> str | None:
@@ -82,7 +84,7 @@ class Evidence:
 
 def gather(error: BaseException, graph: tf.Graph, *, enqueue_op: str | None, fetches: Any) -> Evidence:
     """Gather what the error and the graph say; never raises."""
-    evidence = Evidence(error, root_message(error), graph)
+    evidence = Evidence(error, root_message(error), graph, by_runner=enqueue_op is not None)
     try:
         evidence.topology = trace(graph, fetches)
     except Exception:  # noqa: BLE001 - a failure to explain must not hide the failure itself

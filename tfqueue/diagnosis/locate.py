@@ -120,7 +120,7 @@ class _Search:
         """The record that makes an op fail again."""
         fails = self._misfit(op) if op.type in ENQUEUE_TYPES else self._failing_again(op)
         if fails is None:
-            return Place() if expected is None else self._counted(expected)
+            return self._counted(expected) if expected is not None and self.evidence.by_runner else Place()
         cut, test = fails
         direct = reader_of(self.topology, cut)
         if expected is not None and direct is not None and not direct[1].many:
