@@ -329,3 +329,20 @@ def test_a_changed_record_is_matched_wherever_it_stands() -> None:
     pairs = [(d.reference.record, d.candidate.record) for d in report.differences if d.kind == "changed"]
     assert len(pairs) >= 40
     assert all(order[theirs] == ours for ours, theirs in pairs)
+
+
+@pytest.mark.parametrize("key", ["id", lambda record: record["id"] * 2])
+def test_records_are_paired_by_key(key: Any) -> None:
+    rng = np.random.default_rng(1)
+    data = {"id": np.arange(50), "x": rng.normal(size=(50, 3))}
+    other = {"id": np.arange(50), "x": rng.normal(size=(50, 3))}  # nothing but the key tells which is which
+    report = tfqueue.compare(cut(data), cut(taken(other, order := rng.permutation(50))), key=key, samples=50)
+    pairs = [(d.reference.record, d.candidate.record) for d in report.differences if d.kind == "changed"]
+    assert len(pairs) == 50
+    assert all(order[theirs] == ours for ours, theirs in pairs)
+    assert {d.feature for d in report.differences} == {"x"}
+
+
+def test_a_key_that_fails_is_named() -> None:
+    with pytest.raises(errors.InvalidArgument, match=r"key failed on record 9: KeyError: 'none'"):
+        tfqueue.compare(cut(records()), cut(changed(records(), "label", (9,), 99)), key=lambda r: r["none"])

@@ -200,6 +200,7 @@ class _Reading:
         self.candidate = candidate
         self.options = options
         self.shapes = BatchShapes()
+        self.in_step = True
         self.waiting: tuple[deque[Chunk], deque[Chunk]] = (deque(), deque())
         self.aligned: Aligned | None = None
 
@@ -261,15 +262,16 @@ class _Reading:
             )
 
     def _read(self) -> None:
-        while not (self.reference.ended and self.candidate.ended):
-            index = int(self.reference.ended != "" or self.candidate.count < self.reference.count)
-            if (self.reference, self.candidate)[index].ended:
+        while not (self.reference.done and self.candidate.done):
+            index = int(self.reference.done or self.candidate.count < self.reference.count)
+            if (self.reference, self.candidate)[index].done:
                 index = 1 - index
             observation = (self.reference, self.candidate)[index]
             waiting = self.waiting[index]
             if waiting:
                 waiting[-1] = waiting[-1].copied()
-            chunk = observation.pull()
+            opposite = self.waiting[1 - index]
+            chunk = observation.pull(opposite[0] if opposite else None)
             if chunk is not None:
                 self._check_shapes()
                 waiting.append(chunk)
@@ -291,28 +293,34 @@ class _Reading:
                 right.appendleft(rest)
             if count and self.aligned is not None:
                 self.aligned.add(one, two)
-        if self.reference.ended:
+        if self.reference.done:
             right.clear()
-        if self.candidate.ended:
+        if self.candidate.done:
             left.clear()
 
     def _check_shapes(self) -> None:
-        """Compare the shapes of the batches that both sides have just delivered, if they are the same
-        batches.
+        """Compare the shapes of the batches that both sides have delivered, as long as they have equal
+        sizes.
         """
-        if self.reference.batches != self.candidate.batches or self.reference.sizes != self.candidate.sizes:
-            return
-        self.shapes.compared += 1
-        if self.shapes.first is None:
-            for one, two in zip(self.reference.views, self.candidate.views, strict=True):
-                if one.last != two.last:
-                    self.shapes.first = (self.reference.batches - 1, one.name, one.last, two.last)
-                    return
+        left, right = self.reference.shapes, self.candidate.shapes
+        while left and right:
+            (one_size, ones), (two_size, twos) = left.popleft(), right.popleft()
+            self.in_step = self.in_step and one_size == two_size
+            if self.in_step and self.shapes.first is None:
+                for name, one, two in zip(self.reference.names, ones, twos, strict=True):
+                    if one != two:
+                        self.shapes.first = (self.shapes.compared, name, one, two)
+                        break
+            self.shapes.compared += self.in_step
+        if not self.in_step or self.reference.ended or self.candidate.ended:
+            for observation, other in ((self.reference, self.candidate), (self.candidate, self.reference)):
+                if not self.in_step or other.done:
+                    observation.shapes.clear()
 
     def _limit(self) -> None:
         """Stop a side that goes on long after the other has ended."""
         for done, other in ((self.reference, self.candidate), (self.candidate, self.reference)):
-            if done.ended and not other.ended and other.count > 2 * done.count + _BEYOND:
+            if done.done and not other.done and other.count > 2 * done.count + _BEYOND:
                 other.stop("going on")
 
 

@@ -42,6 +42,7 @@ Words = npt.NDArray[np.uint64]
 
 VERSION = 1
 _BLOCK = 4096
+_STEP = 1 << 18  # bytes
 _CHUNK = 16384  # words worked on at once: two buffers of this size stay in the level 2 cache
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _C1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -170,8 +171,18 @@ def feature_digests(leaf: Leaf) -> Words:
     if isinstance(leaf, Digested):
         return leaf.digests
     if isinstance(leaf, Dense):
-        return fmix(fold(_words(leaf.array)))
+        return _dense_digests(leaf.array)
     return _ragged_digests(leaf) if isinstance(leaf, Ragged) else _sparse_digests(leaf)
+
+
+def _dense_digests(array: Array) -> Words:
+    rows = max(1, len(array))
+    step = max(1, _STEP * rows // max(1, array.nbytes))
+    if array.dtype == object or step >= rows:
+        return fmix(fold(_words(array)))
+    # In steps, so that the copies made on the way stay in the cache.
+    parts = [fold(_words(array[start : start + step])) for start in range(0, rows, step)]
+    return fmix(np.concatenate(parts))
 
 
 def _ragged_digests(leaf: Ragged) -> Words:

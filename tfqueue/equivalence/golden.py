@@ -93,7 +93,7 @@ def record_golden(stream: Any, path: str | PathLike[str], *, max_records: int | 
     with side.open() as run:
         if run.endless and max_records is None:
             raise InvalidArgument("the stream never ends (repeat() without a count); give max_records")
-        observation = Observation(side, run, max_records)
+        observation = Observation(side, run, max_records, grouped=False)
         features = observation.peek()
         if features is None:
             if observation.error is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,8 @@ from tfqueue.equivalence.streams import Run, Side
 from tfqueue.errors import InvalidStream, TFQueueError
 
 KEPT_BYTES = 8 << 20
+_GROUP_ROWS = 1024  # small batches are joined up to here: what numpy costs, it costs a call
+_GROUP_BYTES = 128 << 10
 _END = object()
 
 
@@ -44,12 +47,15 @@ class Chunk:
         leaves: One leaf a feature, in the reference's order.
         features: The digests of each feature, each uint64 of shape [size].
         records: The digests of the records, uint64 of shape [size].
+        prints: The multiset fingerprints of the features and, last, of the records; empty for a part of a
+            batch.
     """
 
     first: int
     leaves: tuple[Leaf, ...]
     features: tuple[Words, ...]
     records: Words
+    prints: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -68,7 +74,8 @@ class Chunk:
 
     def copied(self) -> Chunk:
         """The chunk with values of its own, for a stream that fills the same buffer again and again."""
-        return Chunk(self.first, tuple(_copy(leaf) for leaf in self.leaves), self.features, self.records)
+        leaves = tuple(_copy(leaf) for leaf in self.leaves)
+        return Chunk(self.first, leaves, self.features, self.records, self.prints)
 
 
 def _copy(leaf: Leaf) -> Leaf:
@@ -96,7 +103,8 @@ class FeatureView:
         first_nan: The number of the first such record, or None.
         idle_tails: In how many batches the last slice along a record's first axis is nothing but zeros.
         rank_changes: True if the rank of a record changed.
-        last: The shape of a record in the last batch.
+        seen: True once a batch was noted.
+        last_dtype: The numpy dtype of the last batch.
     """
 
     name: str
@@ -109,38 +117,83 @@ class FeatureView:
     first_nan: int | None = None
     idle_tails: int = 0
     rank_changes: bool = False
-    last: tuple[int, ...] = ()
+    seen: bool = False
+    last_dtype: Any = None
 
-    def add(self, leaf: Leaf, digests: Words, first: int) -> None:
-        if leaf.dtype not in self.dtypes:
-            self.dtypes.append(leaf.dtype)
-        shape = self.last = leaf.row_shape
-        if not self.fingerprint and not self.high:
-            self.low, self.high, self.kind = list(shape), list(shape), leaf.kind
+    def note(self, leaf: Leaf, first: int) -> None:
+        """Note dtype and shape of one batch.
+
+        Args:
+            leaf: The feature in the batch.
+            first: The number of the batch's first record.
+        """
+        dtype = leaf.array.dtype if isinstance(leaf, Dense) else None
+        if dtype is None or dtype is not self.last_dtype:  # a dtype's name is slow to make
+            self.last_dtype = dtype
+            if leaf.dtype not in self.dtypes:
+                self.dtypes.append(leaf.dtype)
+        shape = leaf.row_shape
+        if not self.seen:
+            self.low, self.high, self.kind, self.seen = list(shape), list(shape), leaf.kind, True
         elif len(shape) != len(self.high):
             self.rank_changes = True
         elif list(shape) != self.high or self.low != self.high:
             self.low = [min(a, b) for a, b in zip(self.low, shape, strict=True)]
             self.high = [max(a, b) for a, b in zip(self.high, shape, strict=True)]
-        self.fingerprint = (self.fingerprint + fingerprint(digests)) % 2**64
         if isinstance(leaf, Digested):
             if leaf.nan_records and self.first_nan is None:
                 self.first_nan = first
             self.nan_records += leaf.nan_records
             self.idle_tails += leaf.idle_tail
-        elif isinstance(leaf, Dense):
-            if leaf.array.dtype.kind == "f" and leaf.array.size and np.isnan(np.min(leaf.array)):
-                rows = np.isnan(leaf.array.reshape(leaf.size, -1)).any(axis=1)
-                if self.first_nan is None:
-                    self.first_nan = first + int(np.argmax(rows))
-                self.nan_records += int(rows.sum())
-            if len(shape) >= 1 and shape[0] > 1 and leaf.size and not _any(leaf.array[:, -1]):
-                self.idle_tails += 1
+        elif isinstance(leaf, Dense) and shape and shape[0] > 1 and leaf.size and not _any(leaf.array[:, -1]):
+            self.idle_tails += 1
+
+    def add(self, leaf: Leaf, number: int, first: int, known: bool) -> None:
+        """Add the values of one batch or of several.
+
+        Args:
+            leaf: The values.
+            number: Their multiset fingerprint.
+            first: The number of the first record.
+            known: True if they were found equal to the other side's, so that no NaN is among them.
+        """
+        self.fingerprint = (self.fingerprint + number) % 2**64
+        if known or not isinstance(leaf, Dense) or leaf.array.dtype.kind != "f" or not leaf.array.size:
+            return
+        if np.isnan(np.min(leaf.array)):
+            rows = np.isnan(leaf.array.reshape(leaf.size, -1)).any(axis=1)
+            if self.first_nan is None:
+                self.first_nan = first + int(np.argmax(rows))
+            self.nan_records += int(rows.sum())
 
     @property
     def shape(self) -> tuple[int | None, ...]:
         """The shape of a record, None where a dimension changes."""
         return tuple(a if a == b else None for a, b in zip(self.low, self.high, strict=True))
+
+
+def _joinable(one: tuple[Leaf, ...], two: tuple[Leaf, ...]) -> bool:
+    """Whether two batches can be joined to one: dense features of the same dtypes and shapes."""
+    return all(
+        isinstance(a, Dense) and isinstance(b, Dense) and a.array.dtype == b.array.dtype and a.row_shape == b.row_shape
+        for a, b in zip(one, two, strict=True)
+    )
+
+
+def _joined(parts: tuple[Leaf, ...]) -> Leaf:
+    return Dense(np.concatenate([part.array for part in parts if isinstance(part, Dense)]))
+
+
+def _same(one: Leaf, two: Leaf) -> bool:
+    """Whether two dense leaves hold equal values; NaN equals nothing here, so that it is looked for
+    elsewhere.
+    """
+    if not isinstance(one, Dense) or not isinstance(two, Dense):
+        return False
+    a, b = one.array, two.array
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    return np.array_equal(a[:1], b[:1]) and np.array_equal(a, b)
 
 
 def _any(values: Any) -> bool:
@@ -156,9 +209,10 @@ class Observation:
         side: The side.
         run: The pass that was started.
         max_records: Where to cut, or None.
+        grouped: False to give every batch as a chunk of its own.
     """
 
-    def __init__(self, side: Side, run: Run, max_records: int | None) -> None:
+    def __init__(self, side: Side, run: Run, max_records: int | None, *, grouped: bool = True) -> None:
         self.side = side
         self.ordering: Ordering = run.ordering
         self.endless = run.endless
@@ -168,6 +222,7 @@ class Observation:
         self.count = 0
         self.batches = 0
         self.sizes: list[list[int]] = []
+        self.shapes: deque[tuple[int, tuple[tuple[int, ...], ...]]] = deque()
         self.ended = ""
         self.error: BaseException | None = None
         self.seconds = 0.0
@@ -182,6 +237,9 @@ class Observation:
         self._first: Any = _END
         self._peeked = False
         self._kept_bytes = 0
+        self._grouped = grouped
+        self._held: tuple[Leaf, ...] | None = None
+        self._emitted = 0
 
     @property
     def digests(self) -> Words:
@@ -208,21 +266,38 @@ class Observation:
         self.names, self.batched, self.casts = names, batched, casts
         self.views = [FeatureView(name) for name in names]
 
-    def pull(self) -> Chunk | None:
-        """The next batch, or None if the stream has ended."""
-        if self.ended:
+    def pull(self, twin: Chunk | None = None) -> Chunk | None:
+        """The next batch, or several small ones joined; None if the stream has ended.
+
+        Args:
+            twin: The other side's chunk at the same place: features that are equal to it need no digests of
+                their own.
+        """
+        group: list[tuple[Leaf, ...]] = []
+        size, room = 0, _GROUP_BYTES
+        while True:
+            leaves, self._held = self._held or self._taken(), None
+            if leaves is None:
+                break
+            if group and not _joinable(group[0], leaves):
+                self._held = leaves
+                break
+            group.append(leaves)
+            size += leaves[0].size
+            room -= sum(leaf.nbytes for leaf in leaves)
+            if room <= 0 or size >= _GROUP_ROWS or not self._grouped:
+                break
+            group[-1] = tuple(_copy(leaf) for leaf in leaves)  # the stream may fill the same buffer again
+        if not group:
             return None
-        if self._peeked:
-            batch, self._first, self._peeked = self._first, _END, False
-        else:
-            batch = self._next()
-        if batch is _END:
-            return None
-        try:
-            return self._digest(batch)
-        except TFQueueError as error:
-            self._fail(error)
-            return None
+        joined = group[0] if len(group) == 1 else tuple(_joined(parts) for parts in zip(*group, strict=True))
+        first, self._emitted = self._emitted, self._emitted + size
+        return self._digest(joined, first, size, twin)
+
+    @property
+    def done(self) -> bool:
+        """True if nothing more will come."""
+        return bool(self.ended) and self._held is None
 
     def _next(self) -> Any:
         if self._max is not None and self.count >= self._max:
@@ -246,7 +321,34 @@ class Observation:
         """Do not read on."""
         self.ended = self.ended or how
 
-    def _digest(self, batch: Any) -> Chunk | None:
+    def _taken(self) -> tuple[Leaf, ...] | None:
+        """The leaves of the next batch, noted; None if there is none, or it is no batch."""
+        if self.ended:
+            return None
+        if self._peeked:
+            batch, self._first, self._peeked = self._first, _END, False
+        else:
+            batch = self._next()
+        if batch is _END:
+            return None
+        try:
+            leaves = self._leaves_of(batch)
+        except TFQueueError as error:
+            self._fail(error)
+            return None
+        for view, leaf in zip(self.views, leaves, strict=True):
+            view.note(leaf, self.count)
+        size = leaves[0].size
+        self.shapes.append((size, tuple(leaf.row_shape for leaf in leaves)))
+        if self.sizes and self.sizes[-1][0] == size:
+            self.sizes[-1][1] += 1
+        else:
+            self.sizes.append([size, 1])
+        self.count += size
+        self.batches += 1
+        return leaves
+
+    def _leaves_of(self, batch: Any) -> tuple[Leaf, ...]:
         found = dict(flatten(batch))
         absent = [name for name in self.names if name not in found]
         if absent:
@@ -256,38 +358,43 @@ class Observation:
                 f"it has: {', '.join(found)}"
             )
         features = tuple((name, found[name]) for name in self.names)
-        leaves: tuple[Leaf, ...]
-        if self.batched:
-            size = common_size(features)
-            if size is None:
-                sizes = ", ".join(f"{name} {leaf.size if leaf.rank else 'no axis'}" for name, leaf in features)
-                raise InvalidStream(
-                    f"batch {self.batches} of the {self.side.role} holds unequal numbers of records: {sizes}"
-                )
-            leaves = tuple(spread(leaf, size) for _, leaf in features)
-        else:
-            size = 1
-            leaves = tuple(as_one_record(leaf) for _, leaf in features)
+        if not self.batched:
+            return tuple(as_one_record(leaf) for _, leaf in features)
+        size = common_size(features)
+        if size is None:
+            sizes = ", ".join(f"{name} {leaf.size if leaf.rank else 'no axis'}" for name, leaf in features)
+            raise InvalidStream(
+                f"batch {self.batches} of the {self.side.role} holds unequal numbers of records: {sizes}"
+            )
+        leaves = tuple(spread(leaf, size) for _, leaf in features)
         if self._max is not None and self.count + size > self._max:
-            size = self._max - self.count
-            leaves = tuple(leaf.rows(0, size) for leaf in leaves)
             self.ended = "cut"
-        digests = tuple(feature_digests(cast(leaf, to)) for leaf, to in zip(leaves, self.casts, strict=True))
-        chunk = Chunk(self.count, leaves, digests, record_digests(list(digests)))
-        self._remember(chunk)
+            leaves = tuple(leaf.rows(0, self._max - self.count) for leaf in leaves)
+        return leaves
+
+    def _digest(self, leaves: tuple[Leaf, ...], first: int, size: int, twin: Chunk | None) -> Chunk:
+        twin = twin if twin is not None and twin.prints and (twin.first, twin.size) == (first, size) else None
+        same = tuple(
+            twin is not None and _same(a, b) for a, b in zip(leaves, twin.leaves if twin else leaves, strict=True)
+        )
+        digests = tuple(
+            twin.features[i] if twin is not None and same[i] else feature_digests(cast(leaf, self.casts[i]))
+            for i, leaf in enumerate(leaves)
+        )
+        if twin is not None and all(same):
+            chunk = Chunk(first, leaves, digests, twin.records, twin.prints)
+        else:
+            records = record_digests(list(digests))
+            prints = tuple(fingerprint(part) for part in (*digests, records))
+            chunk = Chunk(first, leaves, digests, records, prints)
+        self._remember(chunk, same)
         return chunk
 
-    def _remember(self, chunk: Chunk) -> None:
-        for view, leaf, digests in zip(self.views, chunk.leaves, chunk.features, strict=True):
-            view.add(leaf, digests, chunk.first)
+    def _remember(self, chunk: Chunk, same: tuple[bool, ...]) -> None:
+        for view, leaf, number, known in zip(self.views, chunk.leaves, chunk.prints, same, strict=False):
+            view.add(leaf, number, chunk.first, known)
         self._digests.frombytes(chunk.records.tobytes())
-        self.fingerprint = (self.fingerprint + fingerprint(chunk.records)) % 2**64
-        if self.sizes and self.sizes[-1][0] == chunk.size:
-            self.sizes[-1][1] += 1
-        else:
-            self.sizes.append([chunk.size, 1])
-        self.count += chunk.size
-        self.batches += 1
+        self.fingerprint = (self.fingerprint + chunk.prints[-1]) % 2**64
         if self._kept_bytes < KEPT_BYTES:
             size = sum(leaf.nbytes for leaf in chunk.leaves)
             if self._kept_bytes + size <= KEPT_BYTES:

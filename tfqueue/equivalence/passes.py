@@ -27,12 +27,23 @@ class Passes:
 
 def passes(evidence: Evidence) -> Passes:
     """How often each side delivers a record at most, and how many different ones there are."""
-    counts = []
-    for side in (evidence.reference, evidence.candidate):
-        values, times = np.unique(side.digests, return_counts=True)
-        counts.append((values, int(np.median(times)) if len(times) else 0))
-    both = np.union1d(counts[0][0], counts[1][0])
-    return Passes(len(both), counts[0][1], counts[1][1])
+    if evidence.same_records:
+        records, times = _counted(evidence.reference.digests)
+        return Passes(records, times, times)
+    left, right = evidence.reference.digests, evidence.candidate.digests
+    records, _ = _counted(np.concatenate([left, right]))
+    return Passes(records, _counted(left)[1], _counted(right)[1])
+
+
+def _counted(digests: Words) -> tuple[int, int]:
+    """(different digests, how often the median one comes); one sort, as np.unique takes several times the
+    memory.
+    """
+    ordered = np.sort(digests)
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(ordered) else ordered
+    if len(starts) == len(ordered):
+        return len(ordered), min(1, len(ordered))
+    return len(starts), int(np.median(np.diff(np.append(starts, len(ordered)))))
 
 
 def repeats_within(digests: Words, length: int) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from tfqueue.equivalence.again import run_again
 from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence, Indices
+from tfqueue.equivalence.keys import pair_by_key
 from tfqueue.equivalence.match import Match, match_records, split_rows
 from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.tail import explain_tail, unknown
@@ -70,7 +71,9 @@ def look_again(evidence: Evidence) -> SecondLook:
     seeker = _Seeker(evidence.reference, _first_of(ours, missing), _LEFT)
     look.reference_again = seeker.run(always=True)
     finder = _Seeker(evidence.candidate, _first_of(theirs, extra), _RIGHT)
-    if evidence.aligned.active:
+    if evidence.options.key is not None:
+        look.matches = pair_by_key(evidence, seeker.rows(), theirs)
+    elif evidence.aligned.active:
         _pair_in_place(evidence, look, set(missing.tolist()), set(extra.tolist()))
     if look.matches:
         finder.from_kept()

@@ -77,7 +77,8 @@ def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
     if crossing and right.count in (left.count, left.count // size * size) and _per_pass(right, times, size, whole):
         yield "batch-before-repeat", "the candidate's batches end with each pass over the data"
         return
-    if not len(missing) and 0 < len(extra) < size and right.sizes[-1][0] < size and _partial(left) == 0:
+    new = times.reference > 1 or not np.any(np.isin(right.digests[extra], left.digests))
+    if new and not len(missing) and 0 < len(extra) < size and right.sizes[-1][0] < size and _partial(left) == 0:
         yield "remainder-kept", f"{number(len(extra), 'record')} more, all in a smaller last batch"
         return
     if not len(extra) and 0 < len(missing) < size and _partial(right) == 0 and left.sizes[-1][0] < size:

@@ -1,0 +1,82 @@
+"""Causes that the catalogue of wrong twins does not hold, and that no cause is named without reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfqueue
+from tests.equivalence.batches import changed, cut, records, taken
+from tfqueue.equivalence.causes import CATALOGUE, NAMES
+from tfqueue.equivalence.report import Report
+
+tf1 = tf.compat.v1
+
+
+def names(report: Report) -> list[str]:
+    assert not report.equivalent
+    return [cause.name for cause in report.causes]
+
+
+def test_every_cause_is_said_and_advised() -> None:
+    assert len(set(NAMES)) == len(NAMES) >= 45
+    assert all(entry.summary and entry.advice for entry in CATALOGUE.values())
+
+
+def test_one_changed_record_has_no_systematic_cause() -> None:
+    assert names(tfqueue.compare(cut(records()), cut(changed(records(), "label", (9,), 3)))) == []
+    assert names(tfqueue.compare(cut(records()), cut(changed(records(), "image", (9, 0, 0, 0), 7)))) == []
+
+
+def test_records_doubled() -> None:
+    order = np.concatenate([np.arange(40), [3, 17, 30]])
+    assert names(tfqueue.compare(cut(records()), cut(taken(records(), order)))) == ["records-doubled"]
+
+
+def test_random_values_blame_the_reference() -> None:
+    def fixed() -> Any:
+        number = tf1.train.range_input_producer(40, num_epochs=1, shuffle=False).dequeue()
+        batch = tf1.train.batch([number, tf1.random_uniform([4])], 8)
+        return {"n": batch[0], "noise": batch[1]}
+
+    def modern() -> tf.data.Dataset:
+        numbers = tf.data.Dataset.range(40).map(lambda n: tf.cast(n, tf.int32))
+        return numbers.map(lambda n: {"n": n, "noise": tf.random.uniform([4])}).batch(8)
+
+    report = tfqueue.compare(fixed, modern)
+    assert report.verdict == "undecided"
+    (cause,) = report.causes
+    assert (cause.name, cause.side, cause.feature) == ("random-values", "reference", "noise")
+    wrong = tfqueue.compare(fixed, lambda: modern().map(lambda b: b | {"n": b["n"] * 2}))
+    assert wrong.verdict == "different"
+
+
+def test_repeat_before_shuffle() -> None:
+    def build() -> Any:
+        number = tf1.train.range_input_producer(64, num_epochs=4, shuffle=True).dequeue()
+        return {"n": tf1.train.batch([number], 8)}
+
+    def modern() -> tf.data.Dataset:
+        numbers = tf.data.Dataset.range(64).map(lambda n: {"n": tf.cast(n, tf.int32)})
+        return numbers.repeat(4).shuffle(64).batch(8)
+
+    assert names(tfqueue.compare(build, modern)) == ["repeat-before-shuffle"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cause"),
+    [
+        (lambda x: x[..., ::-1], "channels-swapped"),
+        (lambda x: x[:, :, ::-1], "flipped"),
+        (lambda x: (x.astype(np.float32) / 255).astype(np.float32), "scale-255"),
+        (lambda x: x.astype(np.int64) - 300, "label-off-by-one"),
+    ],
+)
+def test_lists_of_arrays_do_as_well(wrong: Any, cause: str) -> None:
+    data = records()
+    other = dict(data, image=wrong(data["image"]))
+    assert cause in names(tfqueue.compare(cut(data), cut(other)))
+    assert cause in names(tfqueue.compare(cut(data), cut(taken(other, np.random.default_rng(0).permutation(40)))))
