@@ -180,6 +180,33 @@ def test_large_compressed_files_lose_nothing_before_the_damage(tmp_path: Path) -
     assert abs(len(found) - 500) < 15
 
 
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
+def test_damage_in_a_compressed_stream_does_not_spread(tmp_path: Path, compression: str, place: float) -> None:
+    rng = np.random.default_rng(1)
+    payloads = [rng.integers(0, 4, 3000, dtype=np.uint8).tobytes() + str(number).encode() for number in range(2000)]
+    path = tmp_path / "a"
+    with records.RecordWriter(path, compression=compression) as writer:
+        for payload in payloads:
+            writer.write_serialized(payload)
+    assert read_all(path) == (payloads, None)
+    assert [record.numpy() for record in tf.data.TFRecordDataset(str(path), compression_type=compression)] == payloads
+    data = bytearray(path.read_bytes())
+    middle = int(len(data) * place)
+    data[middle : middle + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    report = records.salvage(path, tmp_path / "b")
+    kept, error = read_all(tmp_path / "b")
+    assert error is None
+    rest = iter(payloads)
+    assert all(any(payload == other for other in rest) for payload in kept)
+    # At most what stands between two flushes, a megabyte, is lost; and the last checksum can no longer be checked.
+    assert 2000 - len(kept) < 360
+    assert kept[-1] == payloads[-1] or place == 0.9  # where no flush follows
+    assert abs(report.problems[0].record - place * 2000) < 360
+    assert "compression" in [problem.kind for problem in report.problems]
+
+
 def test_two_wrong_bytes_in_a_header(tmp_path: Path) -> None:
     path = tmp_path / "a"
     data = bytearray(PLAIN)

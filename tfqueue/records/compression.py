@@ -14,6 +14,15 @@ Compression: TypeAlias = Literal["", "GZIP", "ZLIB"]
 WINDOW_BITS: Final = {"GZIP": 31, "ZLIB": 15}
 """The wbits argument of zlib that writes and reads each format."""
 
+RAW_WINDOW_BITS: Final = -15
+"""The same for the bare deflate stream inside both."""
+
+TRAILER_SIZE: Final = {"GZIP": 8, "ZLIB": 4}
+"""How many bytes with the checksum of the data stand behind the deflate stream."""
+
+FLUSH_MARKER: Final = b"\x00\x00\xff\xff"
+"""The end of a full flush: an empty stored block (RFC 1951, 3.2.4). What follows needs nothing of what is before."""
+
 
 def normalise(compression: str | None, *, name: str) -> Compression:
     """Returns the compression meant by an argument.
@@ -38,7 +47,7 @@ def normalise(compression: str | None, *, name: str) -> Compression:
     raise InvalidArgument(f"compression is {compression!r}; expected 'GZIP', 'ZLIB', '' (none) or None (by the name)")
 
 
-def inflate(inflater: Any, data: bytes, size: int) -> tuple[bytes, str | None]:
+def inflate(inflater: Any, data: bytes, size: int) -> tuple[bytes, int, str | None]:
     """Decompresses, and in damaged data as far as it goes.
 
     Args:
@@ -47,15 +56,17 @@ def inflate(inflater: Any, data: bytes, size: int) -> tuple[bytes, str | None]:
         size: The most bytes to return.
 
     Returns:
-        The decompressed bytes, and what zlib says is wrong behind them, or None.
+        The decompressed bytes; and of damaged data the position of the first byte that zlib does not take, and what it
+        says is wrong, else 0 and None.
     """
     before = inflater.copy()
     try:
-        return inflater.decompress(data, size), None
+        return inflater.decompress(data, size), 0, None
     except zlib.error as error:
         # zlib drops what it had decompressed before the damage; byte by byte it does not.
         out = bytearray()
+        position = 0
         with suppress(zlib.error):
             for position in range(len(data)):
                 out += before.decompress(before.unconsumed_tail + data[position : position + 1])
-        return bytes(out), str(error)
+        return bytes(out), position, str(error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,7 +101,8 @@ def walk(path: Path, *, compression: str | None = "auto", search: bool = False) 
     Args:
         path: The file.
         compression: As for ``frames``. A compressed file is decompressed as far as it goes; what stands behind damage
-            in its stream cannot be decompressed.
+            in its stream can be decompressed only from the next place at which the writer has flushed; RecordWriter
+            does that after each megabyte.
         search: Whether to look for records also in a file that begins like one of another kind: a first record without
             its header may begin like anything.
 
@@ -132,8 +134,8 @@ def walk(path: Path, *, compression: str | None = "auto", search: bool = False) 
             pass
         else:
             return
-        with _plain(file, source) as (data, stream_damage):
-            yield from _walk_damaged(data, stream_damage, record, offset, name)
+        with _plain(file, source) as (data, breaks):
+            yield from _walk_damaged(data, breaks, record, offset)
 
 
 def _words(error: DamagedRecord, name: str) -> str:
@@ -141,11 +143,23 @@ def _words(error: DamagedRecord, name: str) -> str:
 
 
 def _walk_damaged(
-    data: mmap.mmap | bytes, stream_damage: str | None, record: int, offset: int, name: str
+    data: mmap.mmap | bytes, breaks: list[tuple[int, str]], record: int, offset: int
 ) -> Iterator[Frame | Damage]:
-    """Yields the rest of a file from its first damage on, at ``offset``."""
+    """Yields the rest of a file from its first damage on, at ``offset``.
+
+    Args:
+        data: The decompressed file.
+        breaks: Where the compressed stream is damaged, and how: there something is missing from ``data``.
+        record: The number of the next record.
+        offset: Where it begins.
+    """
     size = len(data)
+    left = deque(breaks)
     while offset < size:
+        if left and left[0][0] <= offset:  # between two frames
+            yield Damage(record, offset, offset, "compression", left.popleft()[1])
+            record += 1
+            continue
         length = header_length(data[offset : offset + HEADER_SIZE])
         end = offset + FRAME_SIZE + (length or 0)
         if length is not None and end <= size:
@@ -154,25 +168,35 @@ def _walk_damaged(
                 yield Frame(record, offset, payload)
                 record, offset = record + 1, end
                 continue
-        damage = _diagnose(data, record, offset)
-        if stream_damage and damage.end == size and damage.payload is None and damage.kind != "not-tfrecord":
-            # What looks cut is so because the compressed stream ends here.
-            break
+        damage = _diagnose(data, record, offset, broken=bool(left))
+        if left and left[0][0] <= damage.end and damage.payload is None and damage.kind != "not-tfrecord":
+            # What looks cut or wrong is so because the compressed stream is.
+            words = left[0][1]
+            while left and left[0][0] <= damage.end:
+                left.popleft()
+            damage = Damage(record, offset, damage.end, "compression", words)
         yield damage
         record, offset = record + 1, damage.end
-    if stream_damage:
-        yield Damage(record, offset, size, "compression", stream_damage)
+    for _, words in left:
+        yield Damage(record, size, size, "compression", words)
 
 
-def _diagnose(data: mmap.mmap | bytes, record: int, offset: int) -> Damage:
-    """Says what is wrong with the frame at ``offset``, and where the next one begins."""
+def _diagnose(data: mmap.mmap | bytes, record: int, offset: int, *, broken: bool) -> Damage:
+    """Says what is wrong with the frame at ``offset``, and where the next one begins.
+
+    Args:
+        data: The decompressed file.
+        record: The number of the record.
+        offset: Where its frame begins.
+        broken: Whether bytes may be missing anywhere behind it.
+    """
     size = len(data)
     head = data[offset : offset + HEADER_SIZE]
     if len(head) < HEADER_SIZE:
         return _short_end(head, record, offset, size)
     length = header_length(head)
     if length is not None:
-        return _damaged_payload(data, record, offset, length)
+        return _damaged_payload(data, record, offset, length, broken=broken)
     return _damaged_header(data, record, offset, head)
 
 
@@ -186,12 +210,12 @@ def _short_end(rest: bytes, record: int, offset: int, size: int) -> Damage:
     return Damage(record, offset, size, "cut-header", words)
 
 
-def _damaged_payload(data: mmap.mmap | bytes, record: int, offset: int, length: int) -> Damage:
+def _damaged_payload(data: mmap.mmap | bytes, record: int, offset: int, length: int, *, broken: bool) -> Damage:
     size = len(data)
     end = offset + FRAME_SIZE + length
     if end > size:
         # Bytes may be missing in the middle instead of at the end: then whole frames follow, up to the very end.
-        found = _next_frame(data, offset + 1, to_the_end=True)
+        found = _next_frame(data, offset + 1, to_the_end=not broken)
         if found is not None:
             words = f"the payload has lost bytes: its {length} bytes would reach over the end of the file"
             return Damage(record, offset, found, "payload", words)
@@ -343,20 +367,25 @@ def _header_positions(block: npt.NDArray[np.uint8], largest: int) -> list[int]:
 
 
 @contextmanager
-def _plain(file: FileIO, source: Source) -> Iterator[tuple[mmap.mmap | bytes, str | None]]:
-    """Gives the decompressed bytes of a file, and what is wrong with its compressed stream."""
+def _plain(file: FileIO, source: Source) -> Iterator[tuple[mmap.mmap | bytes, list[tuple[int, str]]]]:
+    """Gives the decompressed bytes of a file, and where its compressed stream is damaged and how."""
     file.seek(0)
     if not source.compression:
         with _mapped(file.fileno()) as data:
-            yield data, None
+            yield data, []
         return
-    again = Source(file, source.compression)
+    breaks: list[tuple[int, str]] = []
+    part_source: Source | None = Source(file, source.compression)
     with tempfile.TemporaryFile() as spool:
-        while part := again.inflate(_BLOCK):
-            spool.write(part)
+        while part_source is not None:
+            while part := part_source.inflate(_BLOCK):
+                spool.write(part)
+            if part_source.damage:
+                breaks.append((spool.tell(), part_source.damage))
+            part_source = part_source.resumed()
         spool.flush()
         with _mapped(spool.fileno()) as data:
-            yield data, again.damage
+            yield data, breaks
 
 
 @contextmanager

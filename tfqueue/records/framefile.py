@@ -56,6 +56,7 @@ class FrameFile:
         self._deflater = zlib.compressobj(wbits=WINDOW_BITS[compression]) if compression else None
         self._pending: list[bytes] = []
         self._pending_size = 0
+        self._unflushed = 0
         self._disk_size = 0
         self._crc = 0
         self.records = 0
@@ -121,7 +122,15 @@ class FrameFile:
             self._store(deflater.flush())
 
     def _put(self, data: bytes) -> None:
-        self._store(data if self._deflater is None else self._deflater.compress(data))
+        if self._deflater is None:
+            self._store(data)
+            return
+        self._store(self._deflater.compress(data))
+        self._unflushed += len(data)
+        if self._unflushed >= _BUFFER:
+            # From here on the stream can be read without what is before, so that damage there does not spread.
+            self._store(self._deflater.flush(zlib.Z_FULL_FLUSH))
+            self._unflushed = 0
 
     def _store(self, data: bytes) -> None:
         self._crc = google_crc32c.extend(self._crc, data)

@@ -14,7 +14,15 @@ from io import FileIO
 from typing import Final
 
 from tfqueue.errors import DamagedRecord
-from tfqueue.records.compression import WINDOW_BITS, Compression, inflate, normalise
+from tfqueue.records.compression import (
+    FLUSH_MARKER,
+    RAW_WINDOW_BITS,
+    TRAILER_SIZE,
+    WINDOW_BITS,
+    Compression,
+    inflate,
+    normalise,
+)
 from tfqueue.records.framing import FOOTER_SIZE, FRAME_SIZE, HEADER_SIZE, crc32c, header_length, mask
 from tfqueue.records.paths import Path, fspath, open_to_read
 from tfqueue.records.sniffing import Sniffed, sniff, sniff_bytes
@@ -112,6 +120,8 @@ class Source:
         self._file = file
         self._size = os.fstat(file.fileno()).st_size
         self._inflater = zlib.decompressobj(WINDOW_BITS[compression]) if compression else None
+        self._damaged_at: int | None = None
+        self._trailer = 0  # that zlib leaves unread behind a bare stream
 
     def fill(self, buffer: bytes, size: int) -> bytes:
         """Returns ``buffer`` with more bytes behind it: at least ``size`` in all, or all that there are."""
@@ -130,28 +140,61 @@ class Source:
 
     def inflate(self, size: int) -> bytes:
         """Returns the next decompressed bytes, at most ``size``; none at the end, or at damage."""
-        inflater = self._inflater
-        assert inflater is not None
+        assert self._inflater is not None
         while not self.damage:
-            if inflater.eof:
-                data = inflater.unused_data or self._file.read(_INPUT)
+            if self._inflater.eof:
+                data = self._next_member()
                 if not data:
                     return b""
-                if self.compression != "GZIP" or not data.startswith(b"\x1f"):
-                    self.damage = f"bytes that belong to no {self.compression} stream follow at its end"
-                    return b""
-                # Several gzip members one after the other are one file, as gzip itself has it.
-                inflater = self._inflater = zlib.decompressobj(WINDOW_BITS["GZIP"])
             else:
-                data = inflater.unconsumed_tail or self._file.read(_INPUT)
-            out, error = inflate(inflater, data, size)
+                data = self._inflater.unconsumed_tail or self._file.read(_INPUT)
+            out, position, error = inflate(self._inflater, data, size)
             if error:
                 self.damage = f"the {self.compression} stream is damaged: {error}"
-            elif not data and not out and not inflater.eof:
+                self._damaged_at = self._file.tell() - len(data) + position
+            elif not data and not out and not self._inflater.eof:
                 self.damage = f"the {self.compression} stream is cut: its end is missing"
             if out:
                 return out
         return b""
+
+    def _next_member(self) -> bytes:
+        """Begins with what stands behind the end of a stream; returns its first bytes, or none."""
+        assert self._inflater is not None
+        data = self._inflater.unused_data
+        if len(data) <= self._trailer:
+            data += self._file.read(_INPUT)
+        data = data[self._trailer :]
+        self._trailer = 0
+        if data and not (self.compression == "GZIP" and data.startswith(b"\x1f")):
+            self.damage = f"bytes that belong to no {self.compression} stream follow at its end"
+            return b""
+        # Several gzip members one after the other are one file, as gzip itself has it.
+        self._inflater = zlib.decompressobj(WINDOW_BITS["GZIP"]) if data else self._inflater
+        return data
+
+    def resumed(self) -> Source | None:
+        """Returns the source of what stands behind the damage, from the next place at which the writer has flushed.
+
+        RecordWriter flushes after each megabyte; other programs seldom do.
+        """
+        position = self._damaged_at
+        while position is not None:
+            position = _find(self._file, FLUSH_MARKER, position)
+            if position is None:
+                return None
+            position += len(FLUSH_MARKER)
+            again = Source(self._file, self.compression)
+            again._inflater = zlib.decompressobj(RAW_WINDOW_BITS)
+            again._trailer = TRAILER_SIZE[self.compression]
+            self._file.seek(position)
+            # By chance the marker stands in other data too; what follows it there is hardly a stream.
+            if again.inflate(_INPUT):
+                again._inflater = zlib.decompressobj(RAW_WINDOW_BITS)
+                again.damage = None
+                self._file.seek(position)
+                return again
+        return None
 
 
 def open_source(file: FileIO, name: str, compression: str | None) -> Source:
@@ -176,6 +219,19 @@ def open_source(file: FileIO, name: str, compression: str | None) -> Source:
             f"compression is {wanted or 'none'!r}, but the file is {found.compression or 'not compressed'}",
         )
     return Source(file, wanted)
+
+
+def _find(file: FileIO, wanted: bytes, position: int) -> int | None:
+    """Returns where ``wanted`` stands next in a file, or None."""
+    file.seek(position)
+    kept = b""
+    while block := file.read(_CHUNK):
+        found = (kept + block).find(wanted)
+        if found >= 0:
+            return position - len(kept) + found
+        position += len(block)
+        kept = (kept + block)[1 - len(wanted) :]
+    return None
 
 
 def _read_all(file: FileIO, size: int) -> bytes:

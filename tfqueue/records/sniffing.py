@@ -107,7 +107,7 @@ def _inflated_head(head: bytes, compression: Compression) -> bytes | None:
         len(head) < 2 or head[0] & 15 != 8 or head[0] >> 4 > 7 or int.from_bytes(head[:2], "big") % 31
     ):
         return None
-    plain, error = inflate(zlib.decompressobj(WINDOW_BITS[compression]), head, _PROBE)
+    plain, _, error = inflate(zlib.decompressobj(WINDOW_BITS[compression]), head, _PROBE)
     # The two bytes of ZLIB occur in other data as well, the three of GZIP hardly.
     return None if error and compression == "ZLIB" and not is_header(plain[:HEADER_SIZE]) else plain
 
