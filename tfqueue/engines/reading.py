@@ -41,6 +41,27 @@ def read_records(names: Any, reader: Reader, *, up_to: int | None, with_keys: bo
     return names.flat_map(plain(lambda name: _in_vectors(open_file(name), up_to)))
 
 
+def read_values(names: Any, reader: Reader, *, up_to: int | None) -> Any:
+    """As `read_records`, without the keys: a dataset of the records alone."""
+    if reader.kind == "TFRecord":
+        records = tf.data.TFRecordDataset(names, compression_type=reader.compression)
+        if up_to is None:
+            return records
+    elif reader.kind == "WholeFile" and up_to is None:
+        return names.map(plain(tf.io.read_file), num_parallel_calls=tf.data.AUTOTUNE)
+    elif reader.kind == "TextLine" and up_to is None and not reader.skip_header_lines:
+        return tf.data.TextLineDataset(names)
+    elif reader.kind == "FixedLengthRecord" and up_to is None and _is_gapless(reader):
+        sizes = (reader.record_bytes or 0, reader.header_bytes or 0, reader.footer_bytes or 0)
+        return tf.data.FixedLengthRecordDataset(names, *sizes)
+    pairs = read_records(names, reader, up_to=up_to, with_keys=False)
+    return pairs.map(plain(lambda _, value: value))
+
+
+def _is_gapless(reader: Reader) -> bool:
+    return (reader.hop_bytes or 0) in (0, reader.record_bytes) and not reader.compression
+
+
 def count_records(name: Any, reader: Reader) -> Any:
     """The number of records of a file, as an int64 scalar; reads the file."""
     if reader.kind in ("Identity", "WholeFile"):
@@ -96,7 +117,7 @@ def _open_file(reader: Reader, with_keys: bool) -> Callable[[Any], Any]:
 def _fixed_length(name: Any, reader: Reader) -> Any:
     size, hop = reader.record_bytes or 0, reader.hop_bytes or 0
     header, footer = reader.header_bytes or 0, reader.footer_bytes or 0
-    if hop in (0, size) and not reader.compression:
+    if _is_gapless(reader):
         return tf.data.FixedLengthRecordDataset(name, size, header, footer)
     # Records that overlap or leave gaps, or a compressed file: cut out of the whole file.
     whole = tf.io.read_file(name)

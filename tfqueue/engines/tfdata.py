@@ -20,13 +20,14 @@ from tfqueue.engines.conditional import Enqueued, enqueued
 from tfqueue.engines.fixed_values import FixedValues
 from tfqueue.engines.philox import shuffled_indices
 from tfqueue.engines.plain import plain
-from tfqueue.engines.reading import count_records, read_records
+from tfqueue.engines.reading import count_records, read_records, read_values
 from tfqueue.engines.replay import replay_shuffle
 from tfqueue.engines.sparse import TakenSparse, serialize, stored_sparse
 from tfqueue.engines.stage import StageFunction, extract
+from tfqueue.engines.vectorize import vectorize
 from tfqueue.errors import CannotLower, InvalidArgument
-from tfqueue.topology.model import Dequeue, Enqueue, Producer, Queue, Read, Reader, Topology, Transform
-from tfqueue.topology.subgraph import GraphView
+from tfqueue.topology.model import Dequeue, Enqueue, Producer, Queue, Read, Reader, TensorInfo, Topology, Transform
+from tfqueue.topology.subgraph import GraphView, attribute
 from tfqueue.topology.trace import fetch_elements, trace
 
 tf1 = tf.compat.v1
@@ -43,6 +44,7 @@ def to_dataset(
     *,
     shuffle: str = "native",
     session: Any | None = None,
+    optimize: bool = True,
 ) -> Any:
     """Turn a TF1 queue-runner pipeline into a tf.data.Dataset that delivers the same batches.
 
@@ -60,6 +62,9 @@ def to_dataset(
             gives, element for element, what the engine "lockstep" gives. All shuffles must have seeds then.
         session: A session of ``target`` that holds trained or loaded values of the variables and tables that
             the pipeline reads; without it their initialisers are run.
+        optimize: Whether stages may be moved and run on whole batches or in parallel where that changes no bit:
+            a stage that gives the same for the same record runs after the shuffle, a stage that only parses and
+            moves data runs once for each batch, and batches are prepared ahead.
 
     Returns:
         A ``tf.data.Dataset`` whose elements have the structure of the fetches, with tuples instead of lists.
@@ -80,7 +85,7 @@ def to_dataset(
             raise InvalidArgument("fetches belong to a graph; a build function returns its own")
         graph = tf.Graph()
         fetches = build(target, graph)
-    return _Lowering(graph, fetches, shuffle, session).dataset()
+    return _Lowering(graph, fetches, shuffle, session, optimize).dataset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +119,9 @@ class _Inputs:
 class _Lowering:
     """Lowers one graph."""
 
-    def __init__(self, graph: tf.Graph, fetches: Any, shuffle: str, session: Any | None) -> None:
+    def __init__(self, graph: tf.Graph, fetches: Any, shuffle: str, session: Any | None, optimize: bool) -> None:
         self.shuffle = shuffle
+        self.optimize = optimize
         # Whether what is being lowered will be run in several copies, which must then give the same.
         self.repeated = False
         self.drawn_seeds: dict[str, int] = {}
@@ -148,13 +154,18 @@ class _Lowering:
                     advice="fetch the tensors of the batch, and run the op in the training step",
                 )
         inputs = self._inputs(stage)
-        dataset = self._run(stage, inputs, [(element, None) for element in self.elements], ())
+        run = _Run(tuple((element, None) for element in self.elements), (), None)
+        call = self._function(stage, inputs, run)
 
         def pack(*values: Any) -> Any:
             shaped = [_shaped(value, element.shape) for value, element in zip(values, self.elements, strict=True)]
             return _without_lists(tf.nest.pack_sequence_as(self.fetches, shaped, expand_composites=True))
 
-        dataset = dataset.map(pack)
+        dataset = (
+            self._map(inputs.dataset, call).map(pack) if stage.python else self._map(inputs.dataset, call.then(pack))
+        )
+        if self.optimize:
+            dataset = dataset.prefetch(tf.data.AUTOTUNE)
         # What the functions use without owning it: lookup tables, and the graph, which keeps py_funcs alive.
         dataset._tfqueue_resources = (self.view.graph, self.fixed.resources)
         return dataset
@@ -162,8 +173,13 @@ class _Lowering:
     # -- queues -----------------------------------------------------------------------------------------
 
     def _queue(self, name: str) -> _Elements:
-        """The elements of a queue in the order in which they are dequeued."""
+        """The elements of a queue in the order in which they are enqueued."""
         queue = self.topology.queue(name)
+        self._check_queue(queue)
+        return self._enqueued(queue)
+
+    def _check_queue(self, queue: Queue) -> None:
+        """Refuse a queue whose elements or order do not come from the graph."""
         if queue.kind == "Priority":
             raise CannotLower(
                 f"{_words(queue)} gives the smallest priority of what is in it at that moment, which depends on "
@@ -182,7 +198,6 @@ class _Lowering:
                 source=queue.source,
                 advice=f"write the feeding loop as a generator of ({element}) and use Dataset.from_generator",
             )
-        return self._enqueued(queue)
 
     def _single_elements(self, name: str) -> Any:
         """The elements of a queue of single tensors (file names), shuffled if it shuffles."""
@@ -265,7 +280,8 @@ class _Lowering:
             )
         if queue.enqueues[0].many:
             dataset = dataset.unbatch()
-        dataset = dataset.map(plain(lambda *values: tuple(self._as_component(queue, sparse, values))))
+        if runs[0].keeps is not None or queue.enqueues[0].many:
+            dataset = dataset.map(plain(lambda *values: tuple(self._as_component(queue, sparse, values))))
         return _Elements(dataset, sparse)
 
     def _as_component(self, queue: Queue, sparse: Sequence[bool], values: Sequence[Any]) -> list[Any]:
@@ -413,12 +429,13 @@ class _Lowering:
         if len({function.fingerprint for function in functions}) == 1:
             return functions[0].map(dataset.map(plain(lambda _, values: values)))
 
-        def choose(number: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-            branches = [lambda function=function: function.call(*values) for function in functions]
+        def choose(number: Any, values: Any) -> tuple[Any, ...]:
+            taken = tf.nest.flatten(values)
+            branches = [lambda function=function: function.call(*taken) for function in functions]
             chosen: tuple[Any, ...] = tf.switch_case(tf.cast(number, tf.int32), branches)
             return chosen
 
-        in_order = any(function.stateful for function in functions)
+        in_order = any(function.in_order for function in functions)
         return dataset.map(plain(choose), num_parallel_calls=None if in_order else tf.data.AUTOTUNE)
 
     # -- stages -----------------------------------------------------------------------------------------
@@ -426,8 +443,12 @@ class _Lowering:
     def _run_with_flags(
         self, stage: Transform, inputs: _Inputs, run: _Run, queue: Queue
     ) -> tuple[Any, tuple[bool, ...]]:
-        dataset = self._run(stage, inputs, run.outputs, run.also)
-        return dataset, self._passed_through(inputs, run, queue)
+        call = self._function(stage, inputs, run)
+        sparse = self._passed_through(inputs, run, queue)
+        if run.keeps is None and not queue.enqueues[0].many:
+            flags = [own is not None or passed for (_, own), passed in zip(run.outputs, sparse, strict=True)]
+            call = call.then(lambda *values: tuple(self._as_component(queue, flags, values)))
+        return self._map(inputs.dataset, call), sparse
 
     def _passed_through(self, inputs: _Inputs, run: _Run, queue: Queue) -> tuple[bool, ...]:
         """Which components are serialized SparseTensors of an earlier queue, handed on as they are."""
@@ -438,6 +459,7 @@ class _Lowering:
         return self._map(inputs.dataset, self._function(stage, inputs, _Run(tuple(outputs), tuple(also), None)))
 
     def _function(self, stage: Transform, inputs: _Inputs, run: _Run) -> _Call:
+        threads = sum(enqueue.copies for enqueue in self.topology.enqueues if enqueue.transform == stage.name)
         words = "the stage of the fetches" if stage.target is None else f"the stage that fills {stage.target}"
         cut_ops = [self.view.by_name[name] for name in stage.inputs]
         taken = TakenSparse(self.view, stage, frozenset(inputs.names))
@@ -463,7 +485,7 @@ class _Lowering:
             if not tf.is_tensor(value):
                 fixed[op_name] = tf.constant(value)
 
-        def call(*values: Any) -> tuple[Any, ...]:
+        def call(*values: Any, vector: StageFunction | None = None) -> tuple[Any, ...]:
             epoch, values = (values[0], values[1:]) if function.counters else (None, values)
             given = dict(zip(inputs.names, values, strict=True))
             given.update(taken.restore(given))
@@ -473,13 +495,18 @@ class _Lowering:
                 (rows,) = unshuffled(given)
                 order = shuffled_indices(tf.shape(rows)[0], shuffle.seed, shuffle.seed2, given[_RUN])
                 given[shuffle.op.outputs[0].name] = tf.gather(rows, order)
-            results = function(given)
+            results = (vector or function)(given)
             return tuple(
                 results[start] if many is None else serialize(*results[start : start + count], many=many)
                 for start, count, many in places
             )
 
-        return _Call(call, function, bool(stage.python))
+        # Where threads ran the stage, it was never said which record gets which random numbers.
+        free = self.shuffle == "native" and all(
+            name in stage.random and (threads > 1 or not _is_seeded(self.view.by_name[name]))
+            for name in (op.name for op in function.stateful)
+        )
+        return _Call(call, function, bool(stage.python), in_order=not (free and self.optimize))
 
     def _source_shuffle(self, stage: Transform) -> _SourceShuffle | None:
         """The shuffle of a producer, where it is to be worked out from its seeds instead of left to the op.
@@ -505,7 +532,8 @@ class _Lowering:
     def _map(self, dataset: Any, call: _Call) -> Any:
         limit = min((int(self.view.by_name[name].get_attr("limit")) for name in call.function.counters), default=None)
         if limit is not None:
-            dataset = dataset.enumerate().take(limit).map(plain(lambda index, values: (index, *values)))
+            dataset = dataset.enumerate().take(limit)
+            dataset = dataset.map(plain(lambda index, values: (index, *tf.nest.flatten(values))))
         return call.map(dataset)
 
     # -- what a stage takes -----------------------------------------------------------------------------
@@ -537,7 +565,7 @@ class _Lowering:
         if len(parts) == 1:
             return _Inputs(names, parts[0].dataset, sparse)
         dataset = tf.data.Dataset.zip(tuple(part.dataset for part in parts))
-        return _Inputs(names, dataset.map(plain(lambda *values: tuple(v for part in values for v in part))), sparse)
+        return _Inputs(names, dataset.map(plain(lambda *values: tuple(tf.nest.flatten(values)))), sparse)
 
     def _stream(self, cut: str) -> str:
         """What a cut takes from: a queue or a reader, by name."""
@@ -574,7 +602,7 @@ class _Lowering:
             return self._records(node, consumers, siblings)
         queue = self.topology.queue(str(node.queue))
         self._only_these(queue.name, [*queue.dequeues, *queue.reads], consumers)
-        elements = self._queue(queue.name)
+        self._check_queue(queue)
         dequeues = [self.cuts[cut] for cut in cuts]
         parts = []
         for dequeue in dequeues:
@@ -588,6 +616,10 @@ class _Lowering:
                 )
             parts.append((dequeue.kind, dequeue.batch_size))
         names = tuple(name for cut in cuts for name in self._names_of(cut))
+        late = self._late(queue) if len(parts) == 1 and self.optimize else None
+        if late is not None:
+            return _Inputs(names, self._taken_late(queue, parts[0], *late), frozenset())
+        elements = self._enqueued(queue)
         sparse = frozenset(
             name for cut in cuts for name, flag in zip(self._names_of(cut), elements.sparse, strict=True) if flag
         )
@@ -612,6 +644,60 @@ class _Lowering:
         if not replayed:
             dataset = _batched(dataset, queue, elements.sparse, total, keep=False)
         return _Inputs(names, _split_batches(dataset, queue, parts), sparse)
+
+    def _late(self, queue: Queue) -> tuple[Any, _Call] | None:
+        """Of a queue whose stage may as well run after it: the dataset of what the stage takes, and the stage.
+
+        That holds where one enqueue op fills the queue and gives the same for the same record, whenever it runs.
+        """
+        enqueue = queue.enqueues[0]
+        stage = self.topology.transform(enqueue.transform)
+        plain_enqueue = not (enqueue.many or enqueue.conditional or stage.python or stage.random)
+        if len(queue.enqueues) > 1 or not plain_enqueue or not stage.inputs or queue.kind == "PaddingFIFO":
+            return None
+        run = self._component_outputs(enqueue)
+        if any(stored is not None for _, stored in run.outputs) or not all(_is_whole(c) for c in queue.components):
+            return None
+        names = _Inputs(tuple(name for cut in stage.inputs for name in self._names_of(cut)), None, frozenset())
+        function = self._function(stage, names, run).function
+        if function.stateful or function.counters:
+            return None
+        inputs = self._inputs(stage)
+        if inputs.sparse:
+            # Only now is it known; what was lowered is used as it is.
+            return None
+        call = self._function(stage, inputs, run)
+        used = [index for index, name in enumerate(inputs.names) if name in {*function.inputs, *function.outputs}]
+        if len(used) < len(inputs.names):
+            dataset = inputs.dataset.map(plain(lambda *values: tuple(values[index] for index in used)))
+            inputs = _Inputs(tuple(inputs.names[index] for index in used), dataset, frozenset())
+            call = self._function(stage, inputs, run)
+        return inputs.dataset, call
+
+    def _taken_late(self, queue: Queue, take: tuple[str, int], dataset: Any, call: _Call) -> Any:
+        """What a dequeue gives, with the stage that fills the queue run after the shuffle, on batches if it can."""
+        kind, size = take
+        keep = kind == "dequeue_up_to"
+        whole = all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(dataset.element_spec))
+        vector = call.on_batches(self.view) if kind != "dequeue" and whole else None
+        replayed = queue.kind == "RandomShuffle" and self.shuffle == "replay"
+        one_by_one = call.then(lambda *values: tuple(self._as_component(queue, (False,) * len(values), values)))
+        if kind == "dequeue":
+            return one_by_one.map(self._shuffled(queue, dataset, None, keep=keep))
+        if replayed and not whole:
+            return self._shuffled(queue, one_by_one.map(dataset), size, keep=keep)
+        dataset = self._shuffled(queue, dataset, size, keep=keep)
+        if vector is None:
+            if replayed:
+                dataset = dataset.unbatch()
+            return one_by_one.map(dataset).batch(size, drop_remainder=not keep)
+        if not replayed:
+            dataset = dataset.batch(size, drop_remainder=not keep)
+        rows = None if keep else size
+        shapes = [[rows, *(component.shape or ())] for component in queue.components]
+        return vector.then(
+            lambda *values: tuple(_shaped(value, shape) for value, shape in zip(values, shapes, strict=True))
+        ).map(dataset)
 
     def _only_these(self, stream: str, cuts: Sequence[str], consumers: Sequence[Transform]) -> None:
         """Refuse a queue that also feeds somebody else: who gets which element depends on timing."""
@@ -664,6 +750,10 @@ class _Lowering:
         with_keys = bool(self.view.by_name[read.name].outputs[0].consumers()) or any(
             element.name == f"{read.name}:0" for element in self.elements
         )
+        alone = len(reader.reads) == 1 and len(read.consumers) == 1
+        if alone and not with_keys:
+            values = read_values(names, reader, up_to=read.up_to)
+            return _Inputs(self._names_of(read.name)[1:], values, frozenset())
         dataset = read_records(names, reader, up_to=read.up_to, with_keys=with_keys)
         return _Inputs(self._names_of(read.name), dataset, frozenset())
 
@@ -711,11 +801,30 @@ class _SourceShuffle:
 class _Call:
     """A stage as a function of flat tuples."""
 
-    def __init__(self, call: Callable[..., tuple[Any, ...]], function: StageFunction, runs_python: bool) -> None:
+    def __init__(self, call: Callable[..., Any], function: StageFunction, runs_python: bool, *, in_order: bool) -> None:
         self.call = _in_frames(call) if function.has_frames else call
         self.function = function
         self.stateful = bool(function.stateful)
         self.runs_python = runs_python
+        self.in_order = in_order
+
+    def then(self, after: Callable[..., Any]) -> _Call:
+        """The stage and something done to its outputs, as one function."""
+        before = self.call
+        return _Call(
+            lambda *values, **options: after(*before(*values, **options)),
+            replace(self.function, has_frames=False),
+            self.runs_python,
+            in_order=self.in_order,
+        )
+
+    def on_batches(self, view: GraphView) -> _Call | None:
+        """The stage on a whole batch at once, or None where that could change a bit."""
+        vector = None if self.stateful else vectorize(self.function, view)
+        if vector is None:
+            return None
+        before = self.call
+        return _Call(lambda *values: before(*values, vector=vector), vector, False, in_order=False)
 
     @property
     def fingerprint(self) -> str:
@@ -727,7 +836,7 @@ class _Call:
         if self.runs_python:
             return _map_until_stopped(dataset, call)
         # Ops that keep a state must be run in the order of the records.
-        return dataset.map(call, num_parallel_calls=None if self.stateful else tf.data.AUTOTUNE)
+        return dataset.map(call, num_parallel_calls=None if self.in_order else tf.data.AUTOTUNE)
 
 
 def _in_frames(call: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
@@ -812,6 +921,14 @@ def _split_batches(dataset: Any, queue: Queue, parts: Sequence[tuple[str, int]])
         return tuple(taken)
 
     return dataset.map(plain(split))
+
+
+def _is_whole(component: TensorInfo) -> bool:
+    return component.shape is not None and None not in component.shape
+
+
+def _is_seeded(op: Any) -> bool:
+    return any(bool(attribute(op, name, 0)) for name in ("seed", "seed2"))
 
 
 def _renamed(inputs: _Inputs, names: Sequence[str]) -> frozenset[str]:
