@@ -36,11 +36,13 @@ def test_only_what_nobody_holds_is_stale(tmp_path: Path) -> None:
     dead.write_bytes(b"half")
     other = tmp_path / ".ab.0123abcd.tmp"
     other.write_bytes(b"of another file")
+    longer = tmp_path / ".a.tfrecord.0123abcd.tmp"
+    longer.write_bytes(b"of a file whose name begins like this one")
     assert remove_stale(str(tmp_path / "a")) == [str(dead)]
-    assert sorted(os.listdir(tmp_path)) == sorted([os.path.basename(living.temporary), other.name])
+    assert sorted(os.listdir(tmp_path)) == sorted([os.path.basename(living.temporary), other.name, longer.name])
     living.discard()
     living.discard()
-    assert os.listdir(tmp_path) == [other.name]
+    assert sorted(os.listdir(tmp_path)) == [longer.name, other.name]
 
 
 def test_a_failing_disk_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

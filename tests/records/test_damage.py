@@ -207,6 +207,21 @@ def test_damage_in_a_compressed_stream_does_not_spread(tmp_path: Path, compressi
     assert "compression" in [problem.kind for problem in report.problems]
 
 
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.8])
+def test_damage_in_a_stream_that_was_made_very_small(tmp_path: Path, place: float) -> None:
+    """Where a few bytes of the stream are megabytes of data, which come out in several steps."""
+    payloads = [b"a" * 3_000_000 + str(number).encode() for number in range(8)]
+    data = bytearray(gzip.compress(frames(payloads)))
+    data[int(len(data) * place)] ^= 0xFF
+    path = tmp_path / "a"
+    path.write_bytes(data)
+    found, error = read_all(path)
+    assert error is not None
+    assert found == payloads[: len(found)]
+    assert error.record == len(found) <= 8 * place + 1
+    assert [found.payload for found in walk(path) if isinstance(found, Frame)][: len(found)] == found
+
+
 def test_two_wrong_bytes_in_a_header(tmp_path: Path) -> None:
     path = tmp_path / "a"
     data = bytearray(PLAIN)

@@ -18,6 +18,8 @@ from io import FileIO
 from tfqueue.errors import RecordError
 from tfqueue.records.paths import Path, fspath
 
+_TOKEN_BYTES = 4
+
 
 class AtomicFile:
     """A file under construction.
@@ -157,7 +159,8 @@ def check_target(path: str, *, overwrite: bool) -> None:
 def remove_stale(path: str) -> list[str]:
     """Removes the temporaries of ``path`` that killed writers left behind; returns their names."""
     removed = []
-    for name in glob.glob(f"{glob.escape(_temporary_prefix(path))}*.tmp"):
+    token = "[0-9a-f]" * (2 * _TOKEN_BYTES)  # exactly: the name of another file may begin like this one
+    for name in glob.glob(f"{glob.escape(_temporary_prefix(path))}{token}.tmp"):
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
@@ -199,7 +202,7 @@ def _temporary_prefix(path: str) -> str:
 def _create_temporary(path: str) -> tuple[str, int]:
     """Creates and locks a temporary; returns its name and descriptor."""
     while True:
-        name = f"{_temporary_prefix(path)}{secrets.token_hex(4)}.tmp"
+        name = f"{_temporary_prefix(path)}{secrets.token_hex(_TOKEN_BYTES)}.tmp"
         descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
         _try_lock(descriptor)
         if os.fstat(descriptor).st_nlink:

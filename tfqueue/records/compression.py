@@ -68,5 +68,5 @@ def inflate(inflater: Any, data: bytes, size: int) -> tuple[bytes, int, str | No
         position = 0
         with suppress(zlib.error):
             for position in range(len(data)):
-                out += before.decompress(before.unconsumed_tail + data[position : position + 1])
+                out += before.decompress(data[position : position + 1])
         return bytes(out), position, str(error)

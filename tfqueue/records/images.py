@@ -19,6 +19,7 @@ from tfqueue.records.planned import WriteOptions, write_planned
 from tfqueue.records.progress import bar
 from tfqueue.records.split import checked_fractions, divide, shuffled
 
+_TASKS = 4096
 Colour: TypeAlias = Literal["RGB", "BGR", "GRAY"]
 
 
@@ -202,7 +203,10 @@ def _check_all(
     problems: dict[str, str] = {}
     first: InvalidImage | None = None
     with ThreadPoolExecutor(workers) as executor, bar("checking images", len(paths), progress=progress) as advance:
-        for path, found in zip(paths, executor.map(_check, paths), strict=True):
+        # Not all at once: a million images would be a million tasks in memory.
+        groups = (paths[start : start + _TASKS] for start in range(0, len(paths), _TASKS))
+        results = (found for group in groups for found in executor.map(_check, group))
+        for path, found in zip(paths, results, strict=True):
             advance(1)
             if isinstance(found, CheckedImage):
                 checked[path] = found
