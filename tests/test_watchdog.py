@@ -147,3 +147,17 @@ def test_a_feeder_that_fails_frees_the_step_that_waits_for_it() -> None:
         feeder = threading.Thread(target=feed, args=(pipeline.coord,))
         feeder.start()
         next(pipeline)
+
+
+def test_an_assertion_inside_a_cond_never_leaves_the_step_waiting(path) -> None:
+    # In plain TensorFlow the step stays blocked for ever in two runs of five: its queue is never closed.
+    def build_fn():
+        label = parse([path], LABEL)["label"]
+        with tf1.control_dependencies([tf1.assert_less(label, tf.constant(5, tf.int64))]):
+            return tf1.train.batch([tf1.identity(label)], 2)
+
+    for _ in range(10):
+        pipeline = tfqueue.QueuePipeline(build_fn, check=False)
+        with pytest.raises(tfqueue.errors.PipelineFailed) as caught, pipeline:
+            list(pipeline)
+        assert caught.value.cause_name == "assertion"

@@ -57,8 +57,11 @@ class FirstError:
 class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defined]
     """A coordinator that counts the turns of the runner threads and keeps the first error with its origin."""
 
-    def __init__(self, before_step: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, before_step: Callable[[], None] | None = None, after_error: Callable[[], None] | None = None
+    ) -> None:
         super().__init__()
+        self._after_error = after_error
         self._runner_threads: dict[threading.Thread, RunnerThread] = {}
         self._before_step = before_step
         self._first_error: FirstError | None = None
@@ -104,6 +107,10 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         if self.joined:  # a straggler's error after the end: there is nobody left to hear it
             return
         super().request_stop(ex)
+        if ex is not None and self._after_error is not None:
+            # The runners' own threads close their queues on a stop, too; but measured, when an assertion inside a
+            # tf.cond fails, in two runs of five a queue stays open, and who waits for it waits for ever.
+            self._after_error()
 
 
 class RunnerThreads:
@@ -118,7 +125,7 @@ class RunnerThreads:
     def __init__(self, graph: tf.Graph, session: Any, *, before_step: Callable[[], None] | None = None) -> None:
         self.graph = graph
         self.session = session
-        self.coord = WatchedCoordinator(before_step)
+        self.coord = WatchedCoordinator(before_step, after_error=self.cancel_queues)
         self.threads: list[RunnerThread] = []
         self.handles: dict[str, QueueHandle] = {}
         self.foreign: list[Any] = []  # runners that somebody else had started in this session
