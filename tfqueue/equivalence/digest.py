@@ -116,7 +116,8 @@ def number_words(array: Array) -> Words:
     flat = array.reshape(rows, math.prod(array.shape[1:]))
     kind = flat.dtype.kind
     if kind in "fc" or flat.dtype.name.startswith(("bfloat", "float8")):
-        flat = flat + flat.dtype.type(0)  # -0.0 + 0 is +0.0
+        with np.errstate(invalid="ignore"):  # of a signalling NaN
+            flat = flat + flat.dtype.type(0)  # -0.0 + 0 is +0.0
         if kind in "fc" and flat.size and np.isnan(np.min(flat)):
             flat[np.isnan(flat)] = np.nan
     flat = np.ascontiguousarray(flat)

@@ -152,7 +152,8 @@ def _signature(leaf: Leaf) -> tuple[Array | None, Array | None, Array | None] | 
     """(coarse picture, distribution, plain values) of one feature of one record, as far as it has them."""
     if not isinstance(leaf, Dense) or leaf.array.dtype.kind not in "biuf":
         return None
-    values = np.nan_to_num(np.asarray(leaf.array[0], dtype=np.float64), posinf=0.0, neginf=0.0)
+    with np.errstate(invalid="ignore"):  # of a signalling NaN
+        values = np.nan_to_num(np.asarray(leaf.array[0], dtype=np.float64), posinf=0.0, neginf=0.0)
     if values.size <= _SMALL:
         return None, None, values.ravel()
     plain = values.ravel() if values.size <= 64 else None

@@ -43,6 +43,8 @@ def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
     yield from padding_causes(evidence)
     blamed = list(mispairing_causes(evidence, source))
     yield from blamed
+    if any(name == "mispaired-reference" for name, _, _ in blamed):
+        return  # everything else follows from it
     if (
         not blamed
         and evidence.look is not None
