@@ -231,15 +231,17 @@ class RecordReader:
         return name, record, offset, payload
 
     def _open(self, position: int, index: FileIndex) -> int:
+        file = open_to_read(self.paths[position])
         if not index.compression:
-            file = self._stack.enter_context(open_to_read(self.paths[position]))
+            descriptor = self._stack.enter_context(file).fileno()
         else:
-            file = self._stack.enter_context(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 (the stack closes it)
-            with open_to_read(self.paths[position]) as packed:
-                source = Source(packed, index.compression)
+            spool = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 (the stack closes it)
+            with file:
+                source = Source(file, index.compression)
                 while part := source.inflate(1 << 20):
-                    file.write(part)
-        descriptor = file.fileno()
+                    spool.write(part)
+            spool.flush()
+            descriptor = spool.fileno()
         self._files[position] = descriptor
         return descriptor
 
