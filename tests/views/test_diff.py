@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from tests.views import pictures
 from tfqueue import errors, views
-from tfqueue.views.pairs import absolute_difference, difference_pixels, image_difference
+from tfqueue.views.pairs import LIMIT, Pair, Sheet, absolute_difference, difference_pixels, image_difference
+from tfqueue.views.pixels import ValueRange
 
 
 def order(figure: Figure) -> list[int]:
@@ -268,3 +269,15 @@ def test_bfloat16_is_shown():
     values = tf.cast(pictures.tiles(2).astype(np.float32) / 255, tf.bfloat16)
     figure = views.show_batch((values, np.arange(2)))
     np.testing.assert_allclose(pictures.drawn_image(figure, 1, 32, 32), pictures.tiles(2)[1], atol=2)
+
+
+@pytest.mark.parametrize("channels", [False, True])
+@pytest.mark.parametrize("shape", [(4, 4, 4), (40, 4, 4), (4, 60, 4)])
+def test_the_largest_sheet_can_be_drawn(shape, channels):
+    image = np.zeros(shape, np.uint8)
+    pair = Pair("#0", image, image ^ 1, image_difference(image, image ^ 1))
+    sheet = Sheet([pair] * LIMIT, ValueRange(0, 255, "0..255"), channels=channels)
+    assert max(sheet.width, sheet.height + 3) * 100 < 2**16
+    batch = np.zeros((2, *shape), np.uint8)
+    with pytest.raises(errors.InvalidArgument, match="n=101: expected 1 to 100"):
+        views.show_pair(batch, batch, n=101)

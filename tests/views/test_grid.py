@@ -350,3 +350,11 @@ def test_values_at_the_end_of_a_type_are_stretched_evenly(reach):
 def test_a_flat_image_is_grey(value):
     figure = views.show_batch(np.full((1, 4, 4, 3), value))
     assert set(np.unique(pictures.drawn_image(figure, 0, 4, 4))) <= {127, 128}
+
+
+def test_the_highest_picture_can_be_drawn():
+    figure = views.show_batch(np.zeros((1000, 40, 4, 3), np.uint8), n=1000)
+    assert len(figure.axes) == 1000
+    assert max(figure.get_size_inches()) * 100 < 2**16
+    with pytest.raises(errors.InvalidArgument, match="n=1001: expected 1 to 1000"):
+        views.show_batch(np.zeros((2, 40, 4, 3), np.uint8), n=1001)

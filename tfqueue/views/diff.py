@@ -13,7 +13,7 @@ from tfqueue.views import style
 from tfqueue.views.features import ClassNames, Feature, check_class_names, find_label, label_words, one_per_record
 from tfqueue.views.images import Pictures, find_images
 from tfqueue.views.inputs import take
-from tfqueue.views.pairs import Pair, Sheet, image_difference
+from tfqueue.views.pairs import LIMIT, Pair, Sheet, image_difference
 from tfqueue.views.style import header, plural
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def show_pair(
         reference: A batch or a source of batches, as for `show_batch`; of a source the first batch is taken.
         candidate: Its counterpart; the image feature is taken from the same place in its structure if it has that.
         path: PNG file to write as well; its folder must exist.
-        n: Show at most so many records.
+        n: Show at most so many records, up to 100.
         labels: Name of the feature that titles the records; None finds it.
         class_names: Name of each class, as a sequence or a mapping from its number.
         image: Name of the feature that holds the images; None finds it in the reference.
@@ -64,8 +64,8 @@ def show_pair(
         InvalidArgument: A side is empty, an option does not fit, or ``path`` cannot be written.
     """
     target = style.check_path(path)
-    if n < 1:
-        raise InvalidArgument(f"n={n!r}: expected at least 1")
+    if not 1 <= n <= LIMIT:
+        raise InvalidArgument(f"n={n!r}: expected 1 to {LIMIT} records in one picture")
     if scale is not None and not scale > 0:
         raise InvalidArgument(f"scale={scale!r}: expected a difference above 0")
     check_class_names(class_names)

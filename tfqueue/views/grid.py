@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 64
+# A picture of more records would be higher than the 65,535 pixels that Agg can draw.
+_LIMIT = 1000
 _GAP = 0.18
 _TEXT_LINES = 2
 _STRIPS = 2
@@ -64,7 +66,7 @@ def show_batch(
             of batches or records; a QueuePipeline, entered or not; a tf.data.Dataset; a function that returns
             one of these or builds a TF1 pipeline; or the path or pattern of TFRecord files.
         path: PNG file to write as well; its folder must exist.
-        n: Show at most so many records. None shows up to 64 records of a batch, or the first batch or 25
+        n: Show at most so many records, up to 1,000. None shows up to 64 records of a batch, or the first batch or 25
             records of a stream.
         labels: One label a record, or the name of the feature that holds them; None finds a feature named as
             such or, in an unnamed structure, the first with one value a record.
@@ -87,8 +89,8 @@ def show_batch(
             be written.
     """
     target = style.check_path(path)
-    if n is not None and n < 1:
-        raise InvalidArgument(f"n={n!r}: expected at least 1")
+    if n is not None and not 1 <= n <= _LIMIT:
+        raise InvalidArgument(f"n={n!r}: expected 1 to {_LIMIT} records in one picture")
     check_class_names(class_names)
     taken = take(source, n)
     class_names = taken.class_names if class_names is None else class_names

@@ -11,7 +11,7 @@ from tfqueue.views import style
 from tfqueue.views.diff import causes_in_words
 from tfqueue.views.features import find_label, label_words
 from tfqueue.views.html.embed import common_range, images_of, record_features
-from tfqueue.views.pairs import ImageDifference, Pair, Sheet, image_difference
+from tfqueue.views.pairs import LIMIT, ImageDifference, Pair, Sheet, image_difference
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,17 +26,19 @@ def plot_report(report: Report, path: str | os.PathLike[str] | None = None, *, n
     Args:
         report: What `tfqueue.compare` returned.
         path: PNG file to write as well; its folder must exist.
-        n: Show at most so many differing records.
+        n: Show at most so many differing records, up to 100.
 
     Returns:
         A matplotlib Figure.
 
     Raises:
-        InvalidArgument: ``report`` is no report, or ``path`` cannot be written.
+        InvalidArgument: ``report`` is no report, ``n`` does not fit, or ``path`` cannot be written.
     """
     target = style.check_path(path)
     if not isinstance(report, Report):
         raise InvalidArgument(f"report is a {type(report).__name__}; expected what tfqueue.compare returned")
+    if not 0 <= n <= LIMIT:
+        raise InvalidArgument(f"n={n!r}: expected 0 to {LIMIT} records in one picture")
     pairs, feature, sheet = _sheet(report, n)
     line = style.BODY * style.POINT * style.LINE
     body = max(sheet.width if sheet else 0.0, 8.0)

@@ -25,6 +25,8 @@ _SIDE = 2.1
 _PITCH_GAP = 0.2
 _LEGEND = 0.32
 _BLOCK_VALUES = 4_000_000
+# More pairs would be higher than the 65,535 pixels that Agg can draw.
+LIMIT = 100
 # From paper to ink through the candidate's colour: no difference is white, in print as on screen.
 _DIFFERENCE = LinearSegmentedColormap.from_list(
     "difference", [style.PAPER, "#fbd3a8", style.CANDIDATE, "#5c1a00", "#000000"]
