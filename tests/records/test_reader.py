@@ -291,6 +291,13 @@ def test_dataset(shards: list[str]) -> None:
         assert features["y"] == number
 
 
+def test_dataset_of_a_known_schema(shards: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = records.describe(shards, records=1)
+    monkeypatch.setattr("tfqueue.records.reader.describe", None)
+    dataset = records.RecordReader(shards).dataset(schema=schema)
+    assert [int(features["y"]) for features in dataset] == list(range(30))
+
+
 def test_dataset_of_every_kind_of_feature(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     arrays = {

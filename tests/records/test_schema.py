@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tfqueue import records
-from tfqueue.errors import DamagedRecord, RecordError
+from tfqueue.errors import DamagedRecord, InvalidArgument, RecordError
 from tfqueue.records.meaning import fitting_arrays
 
 PHOTO = cv2.imencode(".jpg", np.full((8, 8, 3), 200, np.uint8))[1].tobytes()
@@ -168,6 +168,8 @@ def test_only_some_records_are_looked_at(tmp_path: Path) -> None:
     assert records.describe(path, records=9).records == 9
     with pytest.raises(DamagedRecord, match="record 9"):
         records.describe(path)
+    with pytest.raises(InvalidArgument, match="records is 0; expected a positive int"):
+        records.describe(path, records=0)
 
 
 def test_what_has_no_spec(tmp_path: Path) -> None:

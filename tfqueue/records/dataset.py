@@ -10,12 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfqueue.errors import RecordError
-from tfqueue.records.schema import DECODABLE, FeatureSchema, Schema, describe
+from tfqueue.records.schema import DECODABLE, FeatureSchema, Schema
 from tfqueue.records.values import SHAPE_SUFFIX, dtype_from_name
 
 
 def make_dataset(
-    paths: Sequence[str], compressions: Sequence[str], records: int, *, raw: bool = False
+    paths: Sequence[str], compressions: Sequence[str], records: int, schema: Schema, *, raw: bool = False
 ) -> tf.data.Dataset:
     """Returns the records of files in order, parsed; see ``RecordReader.dataset``.
 
@@ -23,9 +23,9 @@ def make_dataset(
         paths: The files.
         compressions: How each is compressed, as tf.data.TFRecordDataset spells it.
         records: How many records they hold; fewer raise when the dataset is read.
+        schema: What is in them.
         raw: Whether arrays written with layout "bytes" stay as they are stored.
     """
-    schema = describe(list(paths))
     serialized: tf.data.Dataset | None = None
     # A TFRecordDataset has one compression; neighbours of the same kind share one.
     for compression, group in itertools.groupby(zip(paths, compressions, strict=True), key=lambda pair: pair[1]):

@@ -85,7 +85,7 @@ def save_manifest(name: str, written: Sequence[WrittenFile], compression: str, i
         RecordError: It cannot be written.
     """
     try:
-        schema = describe([file.path for file in written], records=_DESCRIBED).to_dict()
+        schema = describe([file.path for file in written], records=_DESCRIBED, progress=False).to_dict()
     except RecordError:  # records that are no tf.train.Example
         schema = {}
     files = [

@@ -21,6 +21,7 @@ from tfqueue.records.manifest import Manifest, find_manifest
 from tfqueue.records.paths import Paths, expand, index_name, open_to_read
 from tfqueue.records.scan import Source, frames
 from tfqueue.records.scan import damaged as damaged_record
+from tfqueue.records.schema import Schema, describe
 from tfqueue.records.values import Array
 
 if TYPE_CHECKING:
@@ -278,13 +279,17 @@ class RecordReader:
             column.extend([None] * (count - len(column)))
         return {name: _stacked(column) for name, column in columns.items()}
 
-    def dataset(self) -> tf.data.Dataset:
+    def dataset(self, *, schema: Schema | None = None) -> tf.data.Dataset:
         """Returns a tf.data.Dataset of the records in order, parsed: a dict of tensors an element.
 
-        The spec is derived from all records (see ``describe``). Arrays written with layout "bytes" come back with
-        their dtype and shape; features that are missing from some records, or vary in length, are sparse or ragged.
-        TensorFlow stops without an error where a file ends inside a header; here that raises, as the dataset knows
-        how many records there must be.
+        The spec is derived from all records (see ``describe``), unless a schema is given. Arrays written with layout
+        "bytes" come back with their dtype and shape; features that are missing from some records, or vary in length,
+        are sparse or ragged. TensorFlow stops without an error where a file ends inside a header; here that raises, as
+        the dataset knows how many records there must be.
+
+        Args:
+            schema: What is in the records, where that is known; ``describe`` of a part of them is faster, and enough if
+                all are alike.
 
         Raises:
             DamagedRecord: A file is damaged.
@@ -293,7 +298,8 @@ class RecordReader:
         from tfqueue.records.dataset import make_dataset
 
         indexes, _ = self._indexes()
-        return make_dataset(self.paths, [index.compression for index in indexes], len(self), raw=self._raw)
+        known = describe(self.paths, compression=self._compression) if schema is None else schema
+        return make_dataset(self.paths, [index.compression for index in indexes], len(self), known, raw=self._raw)
 
     def close(self) -> None:
         """Closes the files; they are opened again when they are needed."""

@@ -49,7 +49,14 @@ class Salvage:
         return "\n".join([head, *map(str, self.problems)])
 
 
-def salvage(source: Path, target: Path, *, compression: str | None = "auto", overwrite: bool = False) -> Salvage:
+def salvage(
+    source: Path,
+    target: Path,
+    *,
+    compression: str | None = "auto",
+    overwrite: bool = False,
+    progress: bool | None = None,
+) -> Salvage:
     """Writes every record of a damaged file that can be kept to a new one, in the order of the file.
 
     Behind damage the next record is found again by its checksums. The payloads of a TFRecord file that is stored in
@@ -60,6 +67,7 @@ def salvage(source: Path, target: Path, *, compression: str | None = "auto", ove
         target: The new file; it is compressed if its name ends in ".gz".
         compression: How the source is compressed; "auto" decides by its first bytes.
         overwrite: Whether the target may be replaced.
+        progress: True or False to show a progress bar or not; None shows it on a terminal.
 
     Raises:
         InvalidArgument: Source and target are the same file.
@@ -71,7 +79,7 @@ def salvage(source: Path, target: Path, *, compression: str | None = "auto", ove
         raise InvalidArgument(f"source and target are the same file {name!r}; the source is kept as it is")
     whole = repaired = bytes_lost = 0
     problems: list[Problem] = []
-    with RecordWriter(new, overwrite=overwrite) as writer:
+    with RecordWriter(new, overwrite=overwrite, progress=progress) as writer:
         for found in walk(name, compression=compression, search=True):
             if not isinstance(found, Damage):
                 whole += 1

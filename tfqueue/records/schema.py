@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tfqueue.errors import RecordError
+from tfqueue.errors import InvalidArgument, RecordError
 from tfqueue.records.decode import Feature, MalformedError, features, parse
 from tfqueue.records.meaning import BytesMeaning
 from tfqueue.records.paths import Paths, expand
+from tfqueue.records.progress import bar
 from tfqueue.records.scan import frames
 from tfqueue.records.values import DTYPE_SUFFIX, ROW_LENGTHS_SUFFIX, SHAPE_SUFFIX, Array
 
@@ -190,33 +191,42 @@ class Schema:
         return "\n".join([f"{self.records} records", *lines])
 
 
-def describe(paths: Paths, *, records: int | None = None, compression: str | None = "auto") -> Schema:
+def describe(
+    paths: Paths, *, records: int | None = None, compression: str | None = "auto", progress: bool | None = None
+) -> Schema:
     """Looks into records and says what is in them.
 
     Args:
         paths: One path, a pattern, or a list.
-        records: How many records to look at, at least one; None for all.
+        records: How many records to look at; None for all.
         compression: As for ``read``.
+        progress: True or False to show a progress bar or not; None shows it on a terminal.
 
     Raises:
+        InvalidArgument: ``records`` is no positive int.
         RecordError: A file does not exist, or a record is no tf.train.Example.
         DamagedRecord: A file is damaged within the records looked at.
     """
+    if records is not None and (isinstance(records, bool) or not isinstance(records, int) or records < 1):
+        raise InvalidArgument(f"records is {records!r}; expected a positive int or None")
     builder = SchemaBuilder()
-    for name in expand(paths):
-        for index, offset, payload in frames(name, compression=compression):
-            try:
-                builder.add(payload)
-            except MalformedError as error:
-                raise RecordError(
-                    f"{name!r}, record {index}, byte {offset}: the record is no tf.train.Example: {error}",
-                    file=name,
-                    record=index,
-                    offset=offset,
-                ) from error
-            # Not one record further, which may be damaged.
-            if builder.records == records:
-                return builder.schema()
+    names = expand(paths)
+    with bar("describing", records, progress=progress) as advance:
+        for name in names:
+            for index, offset, payload in frames(name, compression=compression):
+                try:
+                    builder.add(payload)
+                except MalformedError as error:
+                    raise RecordError(
+                        f"{name!r}, record {index}, byte {offset}: the record is no tf.train.Example: {error}",
+                        file=name,
+                        record=index,
+                        offset=offset,
+                    ) from error
+                advance(1)
+                # Not one record further, which may be damaged.
+                if builder.records == records:
+                    return builder.schema()
     return builder.schema()
 
 
