@@ -63,8 +63,9 @@ def test_one_path_a_pattern_or_a_list(path: Path, tmp_path: Path) -> None:
 def test_missing_shards_are_warned_of(tmp_path: Path) -> None:
     paths = records.write_arrays(tmp_path / "a", {"x": np.zeros(6)}, shards=3)
     os.unlink(paths[1])
-    with pytest.warns(TFQueueWarning, match="matches 2 of 3 shards of .*; missing: 1"):
+    with pytest.warns(TFQueueWarning, match=r"matches 2 of 3 shards of .*; missing: 1") as caught:
         records.read(tmp_path / "a-*")
+    assert caught[0].filename == __file__
     assert len(list(records.read([paths[0], paths[2]]))) == 4
 
 

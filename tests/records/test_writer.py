@@ -100,6 +100,16 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.tfrecord"]
 
 
+def test_a_faster_writer_keeps_its_file_and_its_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    slow = records.RecordWriter(path)
+    write_numbers(path, 2, manifest=True)
+    with pytest.raises(RecordError, match="exists already"):
+        slow.close()
+    assert (tmp_path / "a.manifest.json").exists()
+    assert records.verify(path).ok
+
+
 @pytest.mark.parametrize("compression", ["", "GZIP", "ZLIB"])
 @pytest.mark.parametrize(
     ("options", "sizes"),

@@ -96,7 +96,7 @@ def _warn_of_missing_shards(pattern: str, names: Sequence[str]) -> None:
                 f"{pattern!r} matches {len(present)} of {shards} shards of {set_name!r}; missing: {listed}"
                 ". Name the files in a list if only a part is meant.",
                 TFQueueWarning,
-                stacklevel=2,
+                stacklevel=5,  # the caller of read, describe, ...
             )
 
 

@@ -89,7 +89,9 @@ class RecordWriter:
         self._compression = normalise(compression, name=self.path)
         sharded = shards is not None or records_per_shard is not None or bytes_per_shard is not None
         self._manifest = sharded if manifest is None else manifest
+        self._overwrite = overwrite
         self._old = list(existing_shards(self.path)) if sharded else []
+        self._old_manifest = _manifest_of(self._old, self.path)
         if self._old and not overwrite:
             raise RecordError(
                 f"{len(self._old)} shards of {self.path!r} exist already, such as {self._old[0]!r}; pass "
@@ -175,11 +177,9 @@ class RecordWriter:
 
     def _remove_old(self) -> None:
         """Removes what is to be replaced: half old and half new shards, or an old manifest, would tell lies."""
-        with suppress(RecordError, FileNotFoundError):
-            manifest = find_manifest(self._old[0] if self._old else self.path)
-            if manifest is not None:
-                os.unlink(manifest.path)
-        for name in self._old:
+        # Without overwrite only what was there at the start: since then another writer may have been faster.
+        manifest = _manifest_of(self._old, self.path) if self._overwrite else self._old_manifest
+        for name in self._old if manifest is None else [manifest, *self._old]:
             with suppress(FileNotFoundError):
                 os.unlink(name)
 
@@ -209,6 +209,14 @@ class RecordWriter:
                 stacklevel=2,
             )
             self.discard()
+
+
+def _manifest_of(shards: list[str], path: str) -> str | None:
+    """Returns the name of the manifest of the files to be replaced, or None."""
+    with suppress(RecordError):  # one that cannot be read is not ours
+        manifest = find_manifest(shards[0] if shards else path)
+        return None if manifest is None else manifest.path
+    return None
 
 
 def _as_bytes(payload: Any, record: int) -> bytes:
