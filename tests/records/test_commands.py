@@ -111,6 +111,7 @@ def test_head_of_every_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "binary": b"\x00\x01" * 20,
         "long": "x" * 1000,
         "ragged": [[1], [2, 3]],
+        "odd": [float("nan"), float("inf")],
         "bad\nname": 1.5,
     }
     records.write_examples(tmp_path / "a", [row])
@@ -124,6 +125,7 @@ def test_head_of_every_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert run("head", tmp_path / "a", "--json") == 0
     features = json.loads(capsys.readouterr().out)[0]["features"]
     assert features["binary"]["values"] == [{"bytes": 40, "begins": "0001" * 8}]
+    assert features["odd"]["values"] == ["nan", "inf"]
     assert features["date"]["values"] == ["2020-01-01"]
 
 
@@ -141,6 +143,15 @@ def test_count_and_index(path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "10 records of" in capsys.readouterr().out
     assert run("index", path, "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["records"] == 10
+
+
+def test_an_index_that_cannot_be_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RecordError("no permission")
+
+    monkeypatch.setattr("tfqueue.records.index.write_whole", refuse)
+    with pytest.raises(RecordError, match=r"the index .*a.tfrecord.tfqindex' cannot be written"):
+        run("index", path)
 
 
 def test_verify_and_salvage(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from typing import Any
 
 
@@ -212,10 +213,16 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _index(options: argparse.Namespace) -> int:
-    from tfqueue.records.index import file_index
+    from tfqueue.errors import RecordError
+    from tfqueue.records.index import file_index, load_index
     from tfqueue.records.paths import expand, index_name
 
-    made = [(name, file_index(name)) for name in expand(options.paths)]
+    made = []
+    for name in expand(options.paths):
+        made.append((name, file_index(name)))
+        # A reader can do without; here the index is what was asked for.
+        if load_index(name, os.stat(name)) is None:
+            raise RecordError(f"the index {index_name(name)!r} cannot be written; may you write there?", file=name)
     if options.json:
         _print_json([{"file": name, "index": index_name(name), "records": len(index)} for name, index in made])
     else:

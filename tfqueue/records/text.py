@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -84,7 +85,9 @@ def as_json(value: np.ndarray[Any, Any]) -> Any:
 def _json_element(item: Any) -> Any:
     if isinstance(item, bytes):
         return item.decode() if is_text(item) else {"bytes": len(item), "begins": item[:16].hex()}
-    return item if isinstance(item, (int, float, str, bool)) else str(item)
+    # JSON has no infinity and no NaN.
+    plain = isinstance(item, (int, str)) or (isinstance(item, float) and math.isfinite(item))
+    return item if plain else str(item)
 
 
 def _element(item: Any) -> str:
