@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.views import gallery, pictures
+from tfqueue import errors
 from tfqueue.views import style
 
 STRANGE = {
@@ -85,3 +86,8 @@ def test_text_is_wrapped_and_its_end_is_cut():
 )
 def test_literal_text(words, shown):
     assert style.literal(words) == shown
+
+
+def test_a_figure_larger_than_can_be_drawn_is_refused():
+    with pytest.raises(errors.InvalidArgument, match="500 x 70000 pixels; at most 65535 a side"):
+        style.new_figure(5, 700, "tower")

@@ -71,7 +71,15 @@ class Picture(Figure):
 
 
 def new_figure(width: float, height: float, name: str) -> Figure:
-    """An empty white figure on the Agg canvas, sizes in inches; ``name`` says what it shows."""
+    """An empty white figure on the Agg canvas, sizes in inches; ``name`` says what it shows.
+
+    Raises:
+        InvalidArgument: It would have more pixels on a side than Agg can draw.
+    """
+    if max(width, height) * DPI >= 2**16:
+        raise InvalidArgument(
+            f"the picture would be {width * DPI:.0f} x {height * DPI:.0f} pixels; at most 65535 a side can be drawn"
+        )
     figure = Picture(figsize=(width, height), dpi=DPI, facecolor=PAPER, edgecolor=PAPER)
     # rcParams may ask for a layout engine, which would move what is placed here.
     figure.set_layout_engine("none")
