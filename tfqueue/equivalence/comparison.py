@@ -93,7 +93,8 @@ def compare(
         raise InvalidArgument("reference and candidate are the same iterator, which can be read only once")
     evidence = observe(sides[0], sides[1], options, progress=progress)
     evidence.look = look_again(evidence)
-    return judge(evidence)
+    with np.errstate(all="ignore"):  # values may be anything, signalling NaN among them
+        return judge(evidence)
 
 
 def assert_equivalent(reference: Any, candidate: Any, **options: Any) -> None:

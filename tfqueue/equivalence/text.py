@@ -114,4 +114,6 @@ def show(value: Any) -> str:
 
 
 def _item(text: str) -> list[str]:
+    # Names and values come from data: nothing of them may reach a terminal as a command.
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
