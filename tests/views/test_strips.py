@@ -74,6 +74,8 @@ def test_histograms_count_every_pixel():
     figure = views.show_batch(tiles, histograms=True)
     drawn = strips_of(figure)
     assert len(drawn) == 2
+    words = f"Values {tiles[1].min()} to {tiles[1].max()}, mean {tiles[1].mean():.4g}."
+    assert words in pictures.words(figure)
     for axes, tile in zip(drawn, tiles, strict=True):
         assert len(axes.patches) == 3
         for patch, channel in zip(axes.patches, range(3), strict=True):

@@ -76,7 +76,7 @@ def show_batch(
         value_range: Values to show as black and as white. None assumes a range from the values of the whole
             batch (0..255, 0..1, -1..1, standardised, 10, 12 or 16 bits), and the picture says which.
         box_order: What the four numbers of a box are: "yxyx" (TensorFlow's), "xyxy", or "xywh".
-        histograms: Draw a histogram of its values under each image.
+        histograms: Draw a histogram of its values under each image, with their range and mean.
 
     Returns:
         A matplotlib Figure whose first axes are the records in order. Values that are NaN or infinite are
@@ -186,6 +186,10 @@ def _draw_images(
             strips.draw_histogram(axes, images[index], pictures.range.low, pictures.range.high)
             axes.set_label(f"histogram #{index}")
 
+    def texts(index: int, room: float) -> list[str]:
+        of_values = [style.fit(_summary([statistics(images[index])]), style.SMALL, room)] if histograms else []
+        return of_values + _texts(fitting, index, room, taken.files)
+
     height, width = max(picture.shape[0] for picture in images), max(picture.shape[1] for picture in images)
     cells = _Cells(
         count=count,
@@ -194,7 +198,7 @@ def _draw_images(
         draw=draw,
         titles=titles,
         numbers=taken.numbers or [f"#{index}" for index in range(count)],
-        texts=lambda index, room: _texts(fitting, index, room, taken.files),
+        texts=texts,
         below=below,
         strips=len(lines) + histograms,
         alarms=dict(pictures.failures),
