@@ -27,6 +27,7 @@ def test_public_names_are_pinned() -> None:
         "record_golden",
         "records",
         "replay_shuffle",
+        "rewire",
         "to_dataset",
         "trace",
         "views",

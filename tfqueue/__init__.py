@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tfqueue import errors, records, views
     from tfqueue.engines.replay import replay_shuffle
+    from tfqueue.engines.rewire import rewire
     from tfqueue.engines.tfdata import to_dataset
     from tfqueue.equivalence import Report, assert_equivalent, compare, record_golden
     from tfqueue.pipeline import QueuePipeline, queue_runners
@@ -24,6 +25,7 @@ _HOMES = {
     **dict.fromkeys(("QueuePipeline", "queue_runners"), "tfqueue.pipeline"),
     "explain": "tfqueue.topology.explain",
     "replay_shuffle": "tfqueue.engines.replay",
+    "rewire": "tfqueue.engines.rewire",
     "to_dataset": "tfqueue.engines.tfdata",
     "trace": "tfqueue.topology.trace",
 }
@@ -38,6 +40,7 @@ __all__ = [
     "record_golden",
     "records",
     "replay_shuffle",
+    "rewire",
     "to_dataset",
     "trace",
     "views",

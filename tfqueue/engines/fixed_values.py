@@ -89,6 +89,9 @@ class FixedValues:
         return list(op.outputs[0].consumers())
 
     def _table(self, op: Any) -> Any:
+        if not tf.executing_eagerly() and tf1.get_default_graph() is self._view.graph:
+            # The dataset is made in the graph of the table, whose session initialises it as before.
+            return op.outputs[0]
         changes = [user for user in self._users(op) if user.type.startswith(("LookupTableInsert", "LookupTableRemove"))]
         if changes:
             raise CannotLower(

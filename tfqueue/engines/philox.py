@@ -3,6 +3,8 @@
 The kernels of RandomShuffle and RandomShuffleQueue draw from Philox4x32-10 (Salmon, Moraes, Dror and Shaw,
 "Parallel random numbers: as easy as 1, 2, 3", SC 2011), with the key = seed, the counter = (number of the block,
 seed2), and the four 32-bit words of each block in order; a draw below n is ``word % n``.
+
+Tensors are compared with tf.equal: in a graph of TF1 ``==`` compares the Python objects.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ def _shuffled_indices(count: Any, seed: Any, seed2: Any, call: Any) -> Any:
     # Step i swaps rows i and other[i] >= i, and row i is final. What was at row k when step k began: the row that
     # the last earlier step with other == k put there (its own row at that step), or k itself.
     index = tf.range(count)
-    own = other == step
+    own = tf.equal(other, step)
     origin = _last_step(tf.where(own, _nothing(), step), other, count)
     origin = _roots(origin)
     previous = previous_equal(other)
@@ -140,7 +142,7 @@ def _drawn_positions(words_drawn: Any, size: Any) -> tuple[Any, Any, Any]:
     inside = from_end < count
     # Where the last element of a step has been moved in by an earlier step, it is that step's last element.
     target = tf.where(inside, from_end, count)
-    origin = _last_step(tf.where(target == step, _nothing(), step), target, count + 1)[:count]
+    origin = _last_step(tf.where(tf.equal(target, step), _nothing(), step), target, count + 1)[:count]
     origin = _roots(origin)
     moved = tf.gather(last, origin)
     previous = previous_equal(at)
@@ -162,7 +164,7 @@ def _roots(parent: Any) -> Any:
 
     def double(_: Any, parent: Any) -> tuple[Any, Any]:
         further = tf.gather(parent, parent)
-        return tf.reduce_all(further == parent), further
+        return tf.reduce_all(tf.equal(further, parent)), further
 
     _, parent = tf.while_loop(lambda done, _: tf.logical_not(done), double, [done, parent])
     return parent
@@ -173,7 +175,7 @@ def previous_equal(values: Any) -> Any:
     order = tf.argsort(values, stable=True)
     order = tf.cast(order, tf.int64)
     ordered = tf.gather(values, order)
-    same = tf.concat([tf.zeros_like(ordered[:1], tf.bool), ordered[1:] == ordered[:-1]], axis=0)
+    same = tf.concat([tf.zeros_like(ordered[:1], tf.bool), tf.equal(ordered[1:], ordered[:-1])], axis=0)
     before = tf.where(same, tf.concat([order[:1], order[:-1]], axis=0), _nothing())
     return tf.scatter_nd(order[:, tf.newaxis], before, tf.shape(values, out_type=tf.int64))
 

@@ -157,11 +157,13 @@ def _in_batches(flat: Any, queue: _Contents, batch: int, drop_remainder: bool) -
         rows, size, left = _fill(queue, rows, size, incoming)
         closed = tf.logical_and(ended, size < queue.capacity)
         available = tf.where(
-            closed, tf.minimum(size, batch), tf.where(size == queue.capacity, tf.constant(batch, tf.int64), zero)
+            closed,
+            tf.minimum(size, batch),
+            tf.where(tf.equal(size, queue.capacity), tf.constant(batch, tf.int64), zero),
         )
         if drop_remainder:
             available = tf.where(available < batch, zero, available)
-        over = tf.logical_and(closed, available == 0)
+        over = tf.logical_and(closed, tf.equal(available, 0))
         rows, out = _draw(queue, rows, size, drawn, available)
         return (rows, size - available, drawn + available, tuple(left)), (over, tuple(out))
 
@@ -190,7 +192,8 @@ def _one_by_one(flat: Any, queue: _Contents) -> Any:
         at = queue.words(drawn, count) % queue.capacity
         coming = [tf.concat([row[last:], new], axis=0) for row, new in zip(rows, left, strict=True)]
         draw = tf.range(count)
-        source = tf.where(at == last, draw, philox.previous_equal(at))
+        is_last = tf.equal(at, last)
+        source = tf.where(is_last, draw, philox.previous_equal(at))
         out = [
             tf.where(
                 tf.reshape(source >= 0, [-1] + [1] * (row.shape.rank - 1)),
@@ -199,7 +202,7 @@ def _one_by_one(flat: Any, queue: _Contents) -> Any:
             )
             for row, new in zip(rows, coming, strict=True)
         ]
-        final = tf.logical_and(philox.is_last_equal(at), at != last)
+        final = tf.logical_and(philox.is_last_equal(at), tf.logical_not(is_last))
         places = tf.concat([tf.boolean_mask(at, final), [last]], axis=0)
         fillers = tf.concat([tf.boolean_mask(draw, final), [count]], axis=0)
         rows = _put(rows, places, [tf.gather(new, fillers) for new in coming])

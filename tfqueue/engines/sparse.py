@@ -62,17 +62,17 @@ def serialize(indices: Any, values: Any, shape: Any, *, many: bool) -> Any:
 
 
 class TakenSparse:
-    """The SparseTensors that a stage takes out of what its queues gave it.
+    """The SparseTensors that a stage (None: any op of the graph) takes out of what queues gave it.
 
     Attributes:
         tensors: The legacy tensors that stand for their parts, and that `restore` gives values for.
         sources: The legacy tensors (outputs of cuts) that hold their numbers.
     """
 
-    def __init__(self, view: GraphView, stage: Transform, cut_outputs: frozenset[str]) -> None:
+    def __init__(self, view: GraphView, stage: Transform | None, cut_outputs: frozenset[str]) -> None:
         self._takes: list[tuple[Any, str]] = []
         for op in view.of_type([_TAKES]):
-            if op.name in stage.ops:
+            if stage is None or op.name in stage.ops:
                 source = op.inputs[0]
                 while source.name not in cut_outputs and source.op.type in _SHAPING:
                     source = source.op.inputs[0]

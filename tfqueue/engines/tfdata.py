@@ -412,7 +412,7 @@ class _Lowering:
 
         def complete(number: Any, values: Any) -> Any:
             drops = tf.gather(tf.constant([cut.kind == "dequeue_many" for cut in takes]), number)
-            return ~drops | (tf.shape(values[0], tf.int64)[0] == size_of(number))
+            return ~drops | tf.equal(tf.shape(values[0], tf.int64)[0], size_of(number))
 
         dataset = dataset.filter(plain(lambda *values: tf.reduce_any(keeps(*values))))
         batches = dataset.group_by_window(
@@ -745,7 +745,7 @@ class _Lowering:
             index = readers.index(reader)
             if queue.name not in self.assigned:
                 self.assigned[queue.name] = _assigned(self._repeatable(queue), readers)
-            ours = self.assigned[queue.name].filter(plain(lambda owner, _: owner == index))
+            ours = self.assigned[queue.name].filter(plain(lambda owner, _: tf.equal(owner, index)))
             names = ours.map(plain(lambda _, name: name))
         with_keys = bool(self.view.by_name[read.name].outputs[0].consumers()) or any(
             element.name == f"{read.name}:0" for element in self.elements
