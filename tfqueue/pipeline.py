@@ -175,6 +175,7 @@ class QueuePipeline:
             self._last_stats = run.stats
         finally:
             run.close_session()
+            run.release()
         if replacement is None:
             return True
         if replacement is error:
@@ -283,6 +284,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         run.leave()
         _CLOSED[self._session] = _CLOSED.get(self._session, frozenset()) | {queue.name for queue in run.topology.queues}
         replacement = run.replacement_for(error)
+        run.release()
         if replacement is None:
             return True
         if replacement is error:

@@ -193,6 +193,14 @@ class Run:
         closer.join(_GRACE)
         self._name_who_is_left(self.runners.join(0.0))
 
+    def release(self) -> None:
+        """Let go of everything that holds the session, the last thing that is done with a run."""
+        self._watchdog.release()
+        self.runners.release()
+        self._step = None
+        self._lockstep = self._lowered = None
+        self.session = None
+
     def _name_who_is_left(self, threads: list[threading.Thread]) -> None:
         for thread in threads:
             warnings.warn(

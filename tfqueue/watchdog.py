@@ -69,6 +69,11 @@ class Watchdog:
         if self._thread.is_alive():
             self._thread.join()
 
+    def release(self) -> None:
+        """Forget whom to tell, and the session."""
+        self._ask = None
+        self._on_sample = self._on_stall = self._on_slow = _nobody
+
     def sample(self) -> dict[str, QueueState]:
         """The queues as they are now; empty where they cannot be asked (a finalized graph, a closed session)."""
         handles = list(self._runners.handles.values())
@@ -171,3 +176,7 @@ class Watchdog:
             for thread in threading.enumerate()
             if thread is not threading.main_thread() and thread is not threading.current_thread()
         )
+
+
+def _nobody(_: object) -> None:
+    """Told what nobody wants to know any more."""

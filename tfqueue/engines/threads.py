@@ -78,6 +78,10 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         """What a thread handed to `request_stop` first, or None."""
         return self._first_error
 
+    def release(self) -> None:
+        """Forget whom to tell."""
+        self._before_step = self._after_error = self.tell_stats = None
+
     def watch(self, runner: RunnerThread) -> None:
         """Count the turns of this runner thread from now on."""
         self._runner_threads[runner.thread] = runner
@@ -269,6 +273,15 @@ class RunnerThreads:
         for thread in self._all_threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return [thread for thread in self._all_threads if thread.is_alive()]
+
+    def release(self) -> None:
+        """Let go of the session: in the cycles of these objects it would stay until the garbage collector comes by."""
+        with self._lock:
+            self._cancel_calls.clear()
+            self._staging_calls.clear()
+            self.handles.clear()
+        self.coord.release()
+        self.session = None
 
 
 def _enqueue_operations(runner: Any) -> Sequence[tf.Operation]:
