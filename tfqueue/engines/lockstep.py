@@ -109,7 +109,8 @@ class Lockstep:
             op = self.graph.get_operation_by_name(enqueue.runs)
             with apart(self.graph), self.graph.control_dependencies([op]):
                 # Asked in the same run: a run of its own would cost as much as the enqueue.
-                lane.size_tensors = [asked.size_op() for asked in lane.asked]
+                if lane.asked:
+                    lane.sizes = tf.stack([asked.size_op() for asked in lane.asked])
             if lane.many:
                 state.prepare_slices()
             self._lanes.append(lane)
@@ -167,7 +168,8 @@ class Lockstep:
     def _connect(self, lane: Lane) -> None:
         op = self.graph.get_operation_by_name(lane.enqueue.runs)
         feeds = self._fed_tensors(lane.cuts)
-        lane.run = self._callable([op, lane.size_tensors], feeds)
+        # The sizes wait for the enqueue, so to fetch them is to run it. A single fetch is what runs fastest.
+        lane.run = self._callable(op if lane.sizes is None else lane.sizes, feeds)
         if lane.many:
             values = [self.graph.get_tensor_by_name(info.name) for info in lane.enqueue.components]
             lane.static_count = values[0].shape[0] if values[0].shape.rank else None
@@ -336,7 +338,7 @@ class Lockstep:
         try:
             if all(cut.is_complete() for cut in lane.cuts if cut.fed):
                 feeds = [value for cut in lane.cuts if cut.fed for value in cut.take()]
-                values, sizes = self._unlocked(lane, lambda: run(*feeds))
+                result = self._unlocked(lane, lambda: run(*feeds))
             else:
                 # The end of one of them: the dequeue itself says so in TensorFlow's words.
                 self._original_run([self._outputs(cut) for cut in lane.cuts if cut.fed and cut.at_end()])
@@ -350,6 +352,7 @@ class Lockstep:
         if not direct:
             for cut in lane.cuts:
                 cut.account()
+            values, _ = result
             if len(values[0]):
                 lane.queue.pending = Pending(values)
                 lane.queue.flush()
@@ -360,6 +363,7 @@ class Lockstep:
         if lane.certain:
             for state in lane.targets:
                 state.add(lane.static_count if lane.many and lane.static_count is not None else 1)
+        sizes = () if lane.sizes is None else result
         for state, size, before in zip(lane.asked, sizes, changes, strict=True):
             if state.changes == before:
                 state.know_size(int(size))

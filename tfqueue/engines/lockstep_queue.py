@@ -301,7 +301,7 @@ class Lane:
         self.ended = False
         self.busy = False
         self.static_count: int | None = None
-        self.size_tensors: list[Any] = []
+        self.sizes: Any = None
         self.run: Callable[..., Any] = _not_connected
         self.values: Callable[..., Any] = _not_connected
         # The queues whose size is asked for in the run itself, since only TensorFlow knows it.
