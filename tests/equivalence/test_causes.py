@@ -80,3 +80,11 @@ def test_lists_of_arrays_do_as_well(wrong: Any, cause: str) -> None:
     other = dict(data, image=wrong(data["image"]))
     assert cause in names(tfqueue.compare(cut(data), cut(other)))
     assert cause in names(tfqueue.compare(cut(data), cut(taken(other, np.random.default_rng(0).permutation(40)))))
+
+
+def test_consumers_of_one_queue_race() -> None:
+    left = [((np.arange(i, i + 4),), (np.arange(i + 4, i + 8),)) for i in range(0, 80, 8)]
+    right = [(b, a) if n % 3 == 0 else (a, b) for n, (a, b) in enumerate(left)]
+    report = tfqueue.compare(left, right)
+    assert report.verdict == "undecided"
+    assert names(report) == ["consumers-race"]

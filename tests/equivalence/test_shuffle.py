@@ -70,3 +70,17 @@ def test_equal_records_are_told_apart_by_their_order() -> None:
     delivered = source[[3, 0, 2, 1]]
     numbers, places = source_numbers(source, delivered)
     assert dict(zip(places.tolist(), numbers.tolist(), strict=True)) == {0: 3, 1: 0, 2: 2, 3: 1}
+
+
+def data(size: int) -> tf.data.Dataset:
+    return tf.data.Dataset.range(12_000).shuffle(size).batch(100)
+
+
+def test_without_a_known_source_two_runs_of_the_reference_are_the_measure() -> None:
+    report = tfqueue.compare(data(400), data(400))
+    assert report.equivalent, str(report)
+    assert report.check("shuffle").status == "same"
+    for size, cause in ((200, "buffer-too-small"), (900, "buffer-too-large")):
+        report = tfqueue.compare(data(400), data(size))
+        assert [r.name for r in report.checks if r.counts and r.status == "different"] == ["shuffle"]
+        assert [c.name for c in report.causes] == [cause]

@@ -90,6 +90,18 @@ def test_tiles(paths: list[str], shuffle: bool, threads: int, keep: bool, epochs
     assert report.equivalent, str(report)
 
 
+@pytest.mark.parametrize("engine", ["lockstep", "tfdata"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"shuffle": True}, {"threads": 4}, {"shuffle": True, "epochs": 2, "keep_remainder": True}],
+    ids=["plain", "shuffled", "threads", "epochs"],
+)
+def test_engines(paths: list[str], settings: dict[str, Any], engine: str) -> None:
+    build = legacy(paths, **settings)
+    report = tfqueue.compare(build, tfqueue.QueuePipeline(build, engine=engine))
+    assert report.equivalent, str(report)
+
+
 # Programs whose twin is not equal, as its note says, or whose own runs differ.
 UNEQUAL = {
     "T1-tfrecord-jpeg-divided": "the last bit of a division depends on the graph optimiser",

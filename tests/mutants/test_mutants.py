@@ -46,5 +46,6 @@ def test_there_are_enough_of_them_and_every_cause_has_one() -> None:
         "buffer-too-small",
         "buffer-too-large",
         "records-doubled",
+        "consumers-race",
         "random-values",
     }

@@ -237,7 +237,14 @@ def flatten(batch: Any) -> tuple[tuple[str, Leaf], ...]:
         InvalidStream: The batch holds something that is no tensor, or nothing at all.
     """
     features: list[tuple[str, Leaf]] = []
-    _walk(batch, "", features)
+    if type(batch) is dict and all(type(key) is str for key in batch):  # the usual case, without detours
+        for key, value in batch.items():
+            if type(value) is np.ndarray and value.dtype.kind in "biuf" and value.dtype.isnative:
+                features.append((key, Dense(value)))
+            else:
+                _walk(value, key, features)
+    else:
+        _walk(batch, "", features)
     if not features:
         raise InvalidStream(f"a batch is an empty {type(batch).__name__}: it holds no tensor")
     return tuple(features)

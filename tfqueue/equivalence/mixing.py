@@ -19,11 +19,12 @@ Places = npt.NDArray[np.int64]
 
 _QUANTILE = 0.25
 _RUNS = 8
+LEAST_TO_TELL = 1000  # records below which chance is too wide
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far records move, as a multiple records: the lower quarter of the displacements, taken positive.
+    """How far records move, in records: the lower quarter of the displacements, taken positive.
 
     Attributes:
         low: The least that chance allows.
@@ -59,6 +60,13 @@ def reach(source: Words, delivered: Words, upto: int) -> float:
     if not known.any():
         return 0.0
     return float(-np.quantile((places - numbers)[known], _QUANTILE))
+
+
+def distance(one: Words, two: Words) -> tuple[float, float]:
+    """(mean, standard error) of how far the records of one order stand from their places in another."""
+    numbers, places = source_numbers(one, two)
+    apart = np.abs(places - numbers)
+    return float(apart.mean()), float(apart.std() / np.sqrt(max(1, len(apart))))
 
 
 def buffered(count: int, size: int, rng: np.random.Generator) -> Places:

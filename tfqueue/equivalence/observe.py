@@ -145,8 +145,9 @@ class FeatureView:
                 self.first_nan = first
             self.nan_records += leaf.nan_records
             self.idle_tails += leaf.idle_tail
-        elif isinstance(leaf, Dense) and shape and shape[0] > 1 and leaf.size and not _any(leaf.array[:, -1]):
-            self.idle_tails += 1
+        elif isinstance(leaf, Dense) and shape and shape[0] > 1 and leaf.size:
+            # The first record alone settles it nearly always.
+            self.idle_tails += not _any(leaf.array[:1, -1]) and not _any(leaf.array[:, -1])
 
     def add(self, leaf: Leaf, number: int, first: int, known: bool) -> None:
         """Add the values of one batch or of several.

@@ -16,6 +16,7 @@ from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence, Indices
 from tfqueue.equivalence.keys import pair_by_key
 from tfqueue.equivalence.match import Match, match_records, split_rows
+from tfqueue.equivalence.mixing import LEAST_TO_TELL
 from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.tail import explain_tail, unknown
 from tfqueue.equivalence.tolerant import pair_within
@@ -59,8 +60,12 @@ def look_again(evidence: Evidence) -> SecondLook:
     if evidence.aligned is None:
         return look
     if evidence.same_records:
-        if evidence.reference.ordering.shuffled and evidence.options.order != "any":
-            _experiment(evidence, look, limit=_SOURCE)
+        if evidence.options.order != "any" and not evidence.same_sequence:
+            if evidence.reference.ordering.shuffled:
+                _experiment(evidence, look, limit=_SOURCE)
+            if look.source is None and not evidence.reference.ordering.defined:
+                count = evidence.reference.count
+                look.reference_again = run_again(evidence.reference) if LEAST_TO_TELL <= count <= _SOURCE else None
         return look
     missing, extra = evidence.surplus
     loose = not evidence.options.exact and not evidence.close_in_place and len(missing) == len(extra)
@@ -232,3 +237,23 @@ def mispairs(evidence: Evidence) -> bool:
         return False
     runs = zip(first.views, again.views, evidence.candidate.views, strict=True)
     return all(one.fingerprint == two.fingerprint == three.fingerprint for one, two, three in runs)
+
+
+def shared_by_consumers(evidence: Evidence) -> bool:
+    """Whether the features fall into equal parts that agree only when pooled: consumers of one queue that race.
+
+    With one dequeue for each tower, which tower gets which batch is left to chance.
+    """
+    parts: dict[str, list[int]] = {}
+    for index, name in enumerate(evidence.reference.names):
+        part, dot, rest = name.partition(".")
+        if not dot:
+            return False
+        parts.setdefault(rest, []).append(index)
+    if not parts or min(map(len, parts.values())) < 2:
+        return False
+    left, right = evidence.reference.views, evidence.candidate.views
+    return all(
+        sum(left[i].fingerprint for i in indices) % 2**64 == sum(right[i].fingerprint for i in indices) % 2**64
+        for indices in parts.values()
+    )

@@ -19,10 +19,11 @@ from tfqueue.equivalence.causes.structure import (
 )
 from tfqueue.equivalence.evidence import Evidence
 from tfqueue.equivalence.report import Cause
+from tfqueue.equivalence.second_look import shared_by_consumers
 
 __all__ = ["CATALOGUE", "NAMES", "find_causes"]
 
-_BLAMED = ("mispaired-reference", "random-values")
+_BLAMED = ("mispaired-reference", "random-values", "consumers-race")
 
 
 def find_causes(evidence: Evidence) -> tuple[Cause, ...]:
@@ -41,6 +42,9 @@ def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
         return
     source = evidence.look.source if evidence.look is not None else None
     yield from padding_causes(evidence)
+    if not evidence.same_records and shared_by_consumers(evidence):
+        yield "consumers-race", "the values of each feature agree over all parts of the batch, not in each", None
+        return
     blamed = list(mispairing_causes(evidence, source))
     yield from blamed
     if any(name == "mispaired-reference" for name, _, _ in blamed):

@@ -76,6 +76,10 @@ CATALOGUE: dict[str, Entry] = {
         "the reference pairs features of different records, and others in each run",
         "two producers dequeued by several threads race: use one thread or one producer there",
     ),
+    "consumers-race": Entry(
+        "several consumers of one queue race for its batches",
+        "give each consumer its share: one iterator, one get_next each; compare one consumer at a time",
+    ),
     "random-values": Entry(
         "the reference makes other values in each run", "seed its random ops, or leave them out to compare"
     ),

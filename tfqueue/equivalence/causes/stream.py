@@ -11,7 +11,7 @@ from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence, Indices, fraction_kept, number
 from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.passes import Passes, passes, repeats_within, same_every_pass
-from tfqueue.equivalence.report import DIFFERENT
+from tfqueue.equivalence.report import DIFFERENT, CheckResult
 
 Found = tuple[str, str]
 
@@ -179,9 +179,11 @@ def _order(evidence: Evidence, source: Words | None) -> Iterator[Found]:
     times = passes(evidence)
     if times.reference > 1 and left.count == times.reference * times.records:
         yield from _epochs(left, right, times.records)
+    mixing = check_shuffle(evidence)
+    if mixing.status == DIFFERENT:
+        yield _mixing(evidence, source, mixing)
+        return
     if left.ordering.defined is False:
-        if source is not None and left.ordering.shuffled:
-            yield from _mixing(evidence, source)
         return
     kept = fraction_kept(left.digests, right.digests)
     if len(left.digests) >= 8 and kept < 0.3:
@@ -196,17 +198,16 @@ def _order(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         yield "order-changed", f"{kept:.0%} of neighbours stay together"
 
 
-def _mixing(evidence: Evidence, source: Words) -> Iterator[Found]:
+def _mixing(evidence: Evidence, source: Words | None, mixing: CheckResult) -> Found:
     """What the shuffle check found, as a mistake."""
-    result = check_shuffle(evidence)
-    if result.status != DIFFERENT:
-        return
+    figures, words = mixing.evidence, mixing.summary
+    if source is None:
+        less = figures["between_the_sides"] < figures["between_runs_of_the_reference"]
+        return ("buffer-too-small" if less else "buffer-too-large"), words
     if fraction_kept(source, evidence.candidate.digests[: len(source)]) > 0.9:
-        yield "not-shuffled", result.summary
-    elif result.evidence["candidate_reach"] < result.evidence["expected_of_min_after_dequeue"][0]:
-        yield "buffer-too-small", result.summary
-    else:
-        yield "buffer-too-large", result.summary
+        return "not-shuffled", words
+    least = figures["expected_of_min_after_dequeue"][0]
+    return ("buffer-too-small" if figures["candidate_reach"] < least else "buffer-too-large"), words
 
 
 def _swapped(places: Indices) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tfqueue.equivalence.evidence import Evidence, listed, number
 from tfqueue.equivalence.report import DIFFERENT, NOT_CHECKED, SAME, CheckResult
-from tfqueue.equivalence.second_look import mispairs, unstable_features
+from tfqueue.equivalence.second_look import mispairs, shared_by_consumers, unstable_features
 
 
 def check_records(evidence: Evidence) -> CheckResult:
@@ -54,6 +54,10 @@ def check_records(evidence: Evidence) -> CheckResult:
                 "compared; the other features have the same values on both sides"
             )
             return CheckResult("records", NOT_CHECKED, words, hint="seed its random ops", evidence=figures)
+    if shared_by_consumers(evidence):
+        words = "each feature has the same values over all parts of the batch, but other parts have them"
+        hint = "the parts are consumers of one queue, which race; fetch and compare one of them at a time"
+        return CheckResult("records", NOT_CHECKED, words, hint=hint, evidence=figures)
     if mispairs(evidence):
         words = (
             "the reference itself puts other features together in each run; each feature alone is the "

@@ -9,7 +9,7 @@ import numpy as np
 from tfqueue.equivalence.align import ValueStats, add_values
 from tfqueue.equivalence.evidence import Evidence, listed, number
 from tfqueue.equivalence.report import DIFFERENT, NOT_CHECKED, SAME, CheckResult
-from tfqueue.equivalence.second_look import mispairs, unstable_features
+from tfqueue.equivalence.second_look import mispairs, shared_by_consumers, unstable_features
 
 
 def check_values(evidence: Evidence) -> CheckResult:
@@ -44,6 +44,8 @@ def check_values(evidence: Evidence) -> CheckResult:
     if unstable:
         words = f"the reference delivers other values of {listed(unstable)} in each run"
         return CheckResult("values", NOT_CHECKED, words)
+    if shared_by_consumers(evidence):
+        return CheckResult("values", NOT_CHECKED, "the parts of the batch hold each other's records")
     if mispairs(evidence):
         return CheckResult("values", NOT_CHECKED, "the reference itself puts other features together in each run")
     if not aligned.active:
