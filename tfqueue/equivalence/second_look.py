@@ -246,7 +246,7 @@ def shared_by_consumers(evidence: Evidence) -> bool:
     """
     parts: dict[str, list[int]] = {}
     for index, name in enumerate(evidence.reference.names):
-        part, dot, rest = name.partition(".")
+        _, dot, rest = name.partition(".")
         if not dot:
             return False
         parts.setdefault(rest, []).append(index)
