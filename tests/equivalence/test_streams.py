@@ -150,3 +150,11 @@ def test_a_reference_that_cannot_start_is_reported() -> None:
     assert report.verdict == "different"
     assert "the reference failed after 0 batches" in report.check("end").summary
     assert "/no/such/file.tfrecord" in report.check("end").summary
+
+
+def test_static_shapes_are_told_but_do_not_count() -> None:
+    report = tfqueue.compare(legacy(), modern())
+    shape = report.check("shape")
+    assert shape.status == "same"
+    assert "static shapes differ: n [6] in the reference, [?] in the candidate" in shape.summary
+    assert shape.evidence["n"]["static_candidate"] == "[?]"

@@ -285,6 +285,18 @@ def _is_sparse(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("indices", "values", "dense_shape"))
 
 
+def named(structure: Any) -> list[tuple[str, Any]]:
+    """The parts of a structure by the names of `flatten`, whatever they are: tensors of a graph, specs."""
+
+    def walk(value: Any, name: str) -> list[tuple[str, Any]]:
+        children = _children(value)
+        if children is None:
+            return [(name or _SINGLE, value)]
+        return [part for key, child in children for part in walk(child, f"{name}.{key}" if name else key)]
+
+    return walk(structure, "")
+
+
 def skeleton(batch: Any) -> str:
     """The structure in words, ``{image: tensor, label: tensor}``, without dtypes and shapes."""
     children = _children(batch)

@@ -235,6 +235,7 @@ class Observation:
         self._batches: Iterator[Any] = run.batches
         self._max = max_records
         self._skeleton = run.skeleton
+        self.static = run.static
         self._first: Any = _END
         self._peeked = False
         self._kept_bytes = 0

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tfqueue.equivalence.leaves import named
 from tfqueue.equivalence.ordering import Ordering, of_dataset, of_graph
 from tfqueue.errors import InvalidArgument, InvalidStream, TFQueueError
 
@@ -33,6 +34,7 @@ class Run:
         endless: True if the stream is known never to end.
         pipeline: The running QueuePipeline, if the side is one.
         skeleton: The structure in words, where the batches do not show it.
+        static: The static shape of each feature, batch axis included, in words; empty where there is none.
     """
 
     batches: Iterator[Any]
@@ -40,6 +42,7 @@ class Run:
     endless: bool = False
     pipeline: Any = None
     skeleton: str = ""
+    static: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ def _check_signature(function: Callable[..., Any], role: str) -> None:
 @contextmanager
 def _run_pipeline(pipeline: Any) -> Iterator[Run]:
     with pipeline as entered:
-        yield Run(iter(entered), of_graph(entered.graph), pipeline=entered)
+        yield Run(iter(entered), of_graph(entered.graph), pipeline=entered, static=_static(entered.fetches))
 
 
 @contextmanager
@@ -200,7 +203,15 @@ def _run_dataset(dataset: Any, role: str) -> Iterator[Run]:
                 "give a function that builds and returns it"
             ) from error
         endless = int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
-    yield Run(_eagerly(iterator), of_dataset(dataset), endless)
+    yield Run(_eagerly(iterator), of_dataset(dataset), endless, static=_static(dataset.element_spec))
+
+
+def _static(structure: Any) -> dict[str, str]:
+    shapes = {name: getattr(part, "shape", None) for name, part in named(structure)}
+    return {
+        name: "unknown" if shape is None or shape.rank is None else str(shape.as_list()).replace("None", "?")
+        for name, shape in shapes.items()
+    }
 
 
 @contextmanager

@@ -47,7 +47,20 @@ def check_shape(evidence: Evidence) -> CheckResult:
             evidence=figures,
         )
     words = ", ".join(f"{view.name} {_words(view.shape)}" for view in evidence.reference.views)
+    words += _static_words(evidence, figures)
     return CheckResult("shape", SAME, words, evidence=figures)
+
+
+def _static_words(evidence: Evidence, figures: dict[str, Any]) -> str:
+    """Static shapes are no part of the data; but code that builds a model may need the ones that the reference has."""
+    differing = []
+    for one, two in zip(evidence.reference.views, evidence.candidate.views, strict=True):
+        left, right = evidence.reference.static.get(one.name), evidence.candidate.static.get(two.name)
+        if left is not None and right is not None:
+            figures[one.name] |= {"static_reference": left, "static_candidate": right}
+            if left != right:
+                differing.append(f"{one.name} {left} in the reference, {right} in the candidate")
+    return f"; static shapes differ: {'; '.join(differing)}" if differing else ""
 
 
 def _fault(evidence: Evidence, one: FeatureView, two: FeatureView) -> str | None:
