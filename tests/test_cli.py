@@ -106,3 +106,11 @@ def test_records_are_counted_described_and_verified(module, tmp_path, capsys) ->
     data[40] ^= 1
     (tmp_path / "numbers.tfrecord").write_bytes(data)
     assert main(["records", "verify", "numbers.tfrecord"]) == 1
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_a_line_for_a_person(module, tmp_path, capsys) -> None:
+    text = PIPELINES.replace("spec), 5)", "spec), 5, num_threads=2)")
+    (tmp_path / "pipelines_with_threads.py").write_text(text)
+    assert main(["check", "pipelines_with_threads.py:legacy", "pipelines_with_threads.py:modern"]) == 0
+    assert "tfqueue: warning: nothing is shuffled, but 2 threads fill queue" in capsys.readouterr().err

@@ -6,11 +6,12 @@ import argparse
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from tfqueue import __version__
 from tfqueue.equivalence import commands as equivalence
-from tfqueue.errors import TFQueueError
+from tfqueue.errors import TFQueueError, TFQueueWarning
 from tfqueue.records import commands as records
 from tfqueue.topology import commands as topology
 from tfqueue.views import commands as views
@@ -24,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     _quieten_tensorflow()
     try:
-        return int(options.run(options))
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return int(options.run(options))
     except TFQueueError as error:
         print(f"tfqueue: {error}", file=sys.stderr)
         return error.exit_code
@@ -62,6 +65,12 @@ def _demo(options: argparse.Namespace) -> int:
     from tfqueue.demo import run_demo
 
     return 0 if run_demo(options.out).equivalent else 1
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
+    """A warning as a line for a person, without the place in tfqueue's own code that Python would put before it."""
+    kind = "" if issubclass(category, TFQueueWarning) else f"{category.__name__}: "
+    print(f"tfqueue: warning: {kind}{message}", file=sys.stderr)
 
 
 def _quieten_tensorflow() -> None:
