@@ -260,6 +260,12 @@ def batch_too_large_to_replay():
     return tf1.train.shuffle_batch([numbers(10)], 4, 5, min_after_dequeue=3, seed=1)
 
 
+def shuffle_without_a_bound():
+    queue = tf1.RandomShuffleQueue(-1, 0, tf.int32, [[]], seed=1)
+    tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [queue.enqueue(numbers(10))]))
+    return queue.dequeue()
+
+
 def inside_a_cond():
     queue = tf1.FIFOQueue(10, tf.int32, [[]])
     number = numbers(10)
@@ -283,6 +289,7 @@ def inside_a_cond():
         (names_not_seeded, "has no seed"),
         (batch_too_large_to_replay, "cannot give a batch of 4 at once"),
         (inside_a_cond, "also computed there"),
+        (shuffle_without_a_bound, "without a bound"),
     ],
 )
 def test_what_cannot_be_lowered_says_why_and_what_to_do(build_fn, words):

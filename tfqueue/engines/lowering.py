@@ -126,14 +126,21 @@ class Lowering:
         """The elements of a queue in the order in which they leave it; in batches where replay needs the size."""
         if queue.kind != "RandomShuffle":
             return dataset
+        if queue.capacity is None:
+            raise CannotLower(
+                f"{words_of(queue)} shuffles among as many elements as happen to be in it, without a bound",
+                op=queue.name,
+                source=queue.source,
+                advice="give the queue a capacity",
+            )
         if self.shuffle == "native":
-            size = queue.min_after_dequeue + 1 if queue.min_after_dequeue else (queue.capacity or 1)
+            size = queue.min_after_dequeue + 1 if queue.min_after_dequeue else queue.capacity
             seed = self._seed_of(queue.name, queue.seed, queue.seed2)
             # Copies of one shuffle must agree, whenever each is iterated.
             return dataset.shuffle(size, seed=seed, reshuffle_each_iteration=not self.repeated)
         if not queue.seed and not queue.seed2:
             raise self._not_seeded(words_of(queue), queue.name, queue.source)
-        capacity = queue.capacity or 0
+        capacity = queue.capacity
         if batch is not None and batch > capacity - queue.min_after_dequeue:
             raise CannotLower(
                 f"{words_of(queue)} cannot give a batch of {batch} at once (capacity {capacity}, min_after_dequeue "
@@ -278,9 +285,9 @@ class Lowering:
             )
 
         # Where threads ran the stage, it was never said which record gets which random numbers.
-        free = self.shuffle == "native" and all(
-            name in stage.random and (threads > 1 or not _is_seeded(self.view.by_name[name]))
-            for name in (op.name for op in function.stateful)
+        free = not function.stateful or (
+            self.shuffle == "native"
+            and all(op.name in stage.random and (threads > 1 or not _is_seeded(op)) for op in function.stateful)
         )
         return Call(call, function, bool(stage.python), in_order=not (free and self.optimize))
 
