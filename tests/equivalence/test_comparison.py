@@ -346,3 +346,34 @@ def test_records_are_paired_by_key(key: Any) -> None:
 def test_a_key_that_fails_is_named() -> None:
     with pytest.raises(errors.InvalidArgument, match=r"key failed on record 9: KeyError: 'none'"):
         tfqueue.compare(cut(records()), cut(changed(records(), "label", (9,), 99)), key=lambda r: r["none"])
+
+
+def padded(images: list[np.ndarray], size: int = 4) -> list[dict[str, np.ndarray]]:
+    """Batches of images of unequal height and width, filled up to the largest of each batch."""
+    batches = []
+    for start in range(0, len(images), size):
+        part = images[start : start + size]
+        shape = [len(part), *np.max([image.shape for image in part], axis=0)]
+        batch = np.zeros(shape, np.uint8)
+        for row, image in zip(batch, part, strict=True):
+            row[: image.shape[0], : image.shape[1]] = image
+        batches.append({"image": batch})
+    return batches
+
+
+def test_images_padded_along_two_axes_in_another_order_are_the_same() -> None:
+    rng = np.random.default_rng(0)
+    images = [rng.integers(1, 256, (*rng.integers(3, 9, 2), 3)).astype(np.uint8) for _ in range(40)]
+    other = [images[i] for i in rng.permutation(40)]
+    assert tfqueue.compare(padded(images), padded(other), order="any").equivalent
+    other[7] = other[7].copy()
+    other[7][1, 1, 1] ^= 1
+    assert not tfqueue.compare(padded(images), padded(other), order="any").equivalent
+
+
+def test_dropped_records_that_cannot_be_verified_leave_it_undecided() -> None:
+    rng = np.random.default_rng(5)
+    one, two = (cut(taken(records(45), rng.permutation(45)), 8, drop=True) for _ in range(2))
+    report = tfqueue.compare(one, two)
+    assert report.verdict == "undecided"
+    assert "or so it seems" in report.check("records").summary

@@ -41,7 +41,7 @@ def run_again(
             second = Observation(side, run, limit)
             if second.peek() is None:
                 return None
-            second.prepare(first.names, first.batched, first.casts)
+            second.prepare(first.names, first.batched, first.casts, first.nested)
             while (chunk := second.pull()) is not None:
                 if harvest is not None:
                     harvest(chunk)

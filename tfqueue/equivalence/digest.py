@@ -22,6 +22,8 @@ The definition (version 1), byte by byte. All arithmetic is on unsigned 64-bit n
 * The digest of a record: ``fmix(sum over the features f = 0, 1, ... of fmix(digest[f] + K[f mod 4096]))``.
 * The fingerprint of a multiset of digests: the sum of ``fmix(digest + 0x9E3779B97F4A7C15)``.
 
+Records padded along a further axis are folded axis by axis (`feature_digests`, ``nested``); goldens never are.
+
 Zeros at the end of a row do not change a digest, so that a record padded to the longest of its batch keeps
 its digest whatever the batch; shapes are compared apart from digests. Two different rows have the same digest
 with a probability of about 2**-64.
@@ -163,8 +165,13 @@ def _words(array: Array) -> Words:
     return string_words(array) if array.dtype == object else number_words(array)
 
 
-def feature_digests(leaf: Leaf) -> Words:
+def feature_digests(leaf: Leaf, *, nested: bool = False) -> Words:
     """The digest of every row of a leaf.
+
+    Args:
+        leaf: The feature.
+        nested: For dense rows of several axes: fold the last axis, then the results along the axis before it, and so
+            on, so that zeros at the end of any axis do not count. Goldens are not made in this way.
 
     Returns:
         uint64 of shape [records].
@@ -172,7 +179,7 @@ def feature_digests(leaf: Leaf) -> Words:
     if isinstance(leaf, Digested):
         return leaf.digests
     if isinstance(leaf, Dense):
-        return _dense_digests(leaf.array)
+        return _nested_digests(leaf.array) if nested and leaf.rank > 2 else _dense_digests(leaf.array)
     return _ragged_digests(leaf) if isinstance(leaf, Ragged) else _sparse_digests(leaf)
 
 
@@ -184,6 +191,13 @@ def _dense_digests(array: Array) -> Words:
     # In steps, so that the copies made on the way stay in the cache.
     parts = [fold(_words(array[start : start + step])) for start in range(0, rows, step)]
     return fmix(np.concatenate(parts))
+
+
+def _nested_digests(array: Array) -> Words:
+    words = fold(_words(array.reshape(math.prod(array.shape[:-1]), array.shape[-1])))
+    for axis in range(array.ndim - 2, 0, -1):
+        words = fold(words.reshape(math.prod(array.shape[:axis]), array.shape[axis]))
+    return fmix(words)
 
 
 def _ragged_digests(leaf: Ragged) -> Words:

@@ -44,12 +44,10 @@ def source_numbers(source: Words, delivered: Words) -> tuple[Places, Places]:
     """
     order_source, order_delivered = np.argsort(source, kind="stable"), np.argsort(delivered, kind="stable")
     ones, twos = source[order_source], delivered[order_delivered]
-    copy_one = np.arange(len(ones)) - np.searchsorted(ones, ones, side="left")
-    copy_two = np.arange(len(twos)) - np.searchsorted(twos, twos, side="left")
-    there = np.searchsorted(ones, twos, side="left") + copy_two
+    copy = np.arange(len(twos)) - np.searchsorted(twos, twos, side="left")
+    there = np.searchsorted(ones, twos, side="left") + copy
     count = np.searchsorted(ones, twos, side="right") - np.searchsorted(ones, twos, side="left")
-    found = copy_two < count
-    assert len(copy_one) == len(ones)
+    found = copy < count
     return order_source[there[found]], order_delivered[found]
 
 

@@ -231,6 +231,7 @@ class Observation:
         self.fingerprint = 0
         self.batched = True
         self.casts: tuple[Any, ...] = ()
+        self.nested: frozenset[int] = frozenset()
         self._digests = array("Q")
         self._batches: Iterator[Any] = run.batches
         self._max = max_records
@@ -261,11 +262,13 @@ class Observation:
             self._fail(error)
             return None
 
-    def prepare(self, names: tuple[str, ...], batched: bool, casts: tuple[Any, ...]) -> None:
+    def prepare(
+        self, names: tuple[str, ...], batched: bool, casts: tuple[Any, ...], nested: frozenset[int] = frozenset()
+    ) -> None:
         """Set which features are compared, in which order, what a record is, and to what dtype values are
         cast.
         """
-        self.names, self.batched, self.casts = names, batched, casts
+        self.names, self.batched, self.casts, self.nested = names, batched, casts, nested
         self.views = [FeatureView(name) for name in names]
 
     def pull(self, twin: Chunk | None = None) -> Chunk | None:
@@ -380,7 +383,9 @@ class Observation:
             twin is not None and _same(a, b) for a, b in zip(leaves, twin.leaves if twin else leaves, strict=True)
         )
         digests = tuple(
-            twin.features[i] if twin is not None and same[i] else feature_digests(cast(leaf, self.casts[i]))
+            twin.features[i]
+            if twin is not None and same[i]
+            else feature_digests(cast(leaf, self.casts[i]), nested=i in self.nested)
             for i, leaf in enumerate(leaves)
         )
         if twin is not None and all(same):
@@ -412,13 +417,6 @@ class Observation:
                 return Location(batch + step, record - first - step * size, record)
             batch, first = batch + count, first + size * count
         raise IndexError(f"record {record} of {self.count}")
-
-    def kept_record(self, record: int) -> dict[str, Any] | None:
-        """The values of a record, by the names of this side, if they were kept."""
-        for chunk in self.kept:
-            if chunk.first <= record < chunk.first + chunk.size:
-                return self.values(chunk, record - chunk.first)
-        return None
 
     def values(self, chunk: Chunk, row: int) -> dict[str, Any]:
         """The values of one record of a chunk, by the names of this side."""

@@ -42,6 +42,7 @@ class SecondLook:
         blueprint: The graph of the reference, to be run with changes, or None.
         within: How many records are not equal but were all paired within the tolerances, wherever they stand.
         remainder: Why the differing records are only those that are left at the end, or None.
+        doubt: The same where it could not be verified, or None.
     """
 
     matches: list[Match] = field(default_factory=list)
@@ -52,6 +53,7 @@ class SecondLook:
     blueprint: Blueprint | None = None
     within: int = 0
     remainder: str | None = None
+    doubt: str | None = None
 
 
 def look_again(evidence: Evidence) -> SecondLook:
@@ -90,7 +92,9 @@ def look_again(evidence: Evidence) -> SecondLook:
     paired_right = {m.candidate.first for m in look.matches}
     look.missing = [c for c in seeker.rows() if c.first not in paired_left]
     look.extra = [c for c in finder.rows() if c.first not in paired_right]
-    look.remainder = explain_tail(evidence, look.reference_again, bool(look.matches), _Reseeded(evidence, look))
+    tail = explain_tail(evidence, look.reference_again, bool(look.matches), _Reseeded(evidence, look))
+    if tail is not None:
+        look.remainder, look.doubt = (tail.words, None) if tail.sure else (None, tail.words)
     if look.remainder is None:
         _experiment(evidence, look)
     return look

@@ -9,6 +9,7 @@ that only one side delivered must be one that the other side delivers in a furth
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,19 @@ _RUNS = 5
 _RECORDS = 200_000  # how many records further runs may read
 
 
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """An explanation of differing records by what is left at the end.
+
+    Attributes:
+        words: The explanation.
+        sure: True if further runs show it; False if they show nothing, as both sides repeat themselves.
+    """
+
+    words: str
+    sure: bool
+
+
 def unknown(evidence: Evidence) -> tuple[Indices, Indices]:
     """The surplus records that the other side does not deliver at all."""
     left, right = evidence.reference.digests, evidence.candidate.digests
@@ -30,8 +44,8 @@ def unknown(evidence: Evidence) -> tuple[Indices, Indices]:
 
 def explain_tail(
     evidence: Evidence, again: Observation | None, changed: bool, reseeded: Callable[[int], Observation | None]
-) -> str | None:
-    """Why the differing records are only those that are left at the end, in words; None if they are not.
+) -> Tail | None:
+    """Why the differing records are only those that are left at the end; None if they are not.
 
     Args:
         evidence: What was seen.
@@ -60,17 +74,19 @@ def explain_tail(
         return None
     ours, theirs = unknown(evidence)
     found = _delivered(left, set(right.digests[theirs].tolist()), again, reseeded)
-    if found is not False and left.ended == "cut":
+    if found is None or (found and left.ended == "cut"):
+        # A changed record stands where the candidate never delivers the reference's own.
         other = _delivered(right, set(left.digests[ours].tolist()), None, lambda seed: None)
-        found = False if other is False else found
+        found = other if found is None else (False if other is False else found)
     if found is False or (found is None and changed):
         return None
-    verified = " (further runs deliver them all)" if found and (len(ours) or len(theirs)) else ""
-    return (
-        f"{number(len(missing), 'record')} of {left.count:,} differ: {why}, and the order decides which "
-        f"records "
-        f"those are{verified}"
+    words = (
+        f"{number(len(missing), 'record')} of {left.count:,} differ: {why}, and the order decides which records "
+        f"those are"
     )
+    if found:
+        return Tail(words + (" (further runs deliver them all)" if len(ours) or len(theirs) else ""), True)
+    return Tail(words + "; or so it seems, for in further runs they stay the same", False)
 
 
 def _waiting(evidence: Evidence, size: int) -> int:

@@ -53,12 +53,6 @@ class Changed:
         """
         return share_close(made, self.right) >= _ALL
 
-    def explained_back(self, made: list[Array]) -> bool:
-        """Whether ``made`` (from the candidate's values) is what the reference has, in nearly every
-        record.
-        """
-        return share_close(made, self.left) >= _ALL
-
 
 def share_close(made: list[Array], wanted: list[Array]) -> float:
     """The share of arrays that agree up to rounding."""
