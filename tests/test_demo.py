@@ -51,6 +51,10 @@ def test_pictures_and_report_are_there(folder) -> None:
     assert "The pipeline of the reference</h2>" in page
 
 
+def test_explain_names_the_lines_of_the_demo(folder, paths) -> None:
+    assert "demo.py:" in str(tfqueue.explain(demo.legacy(paths, shuffle=True)))
+
+
 @pytest.fixture(scope="module")
 def paths(folder):
     return [str(path) for path in sorted(folder.glob("tiles-*.tfrecord"))]

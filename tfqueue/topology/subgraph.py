@@ -169,11 +169,16 @@ class GraphView:
         return user_line(frames, self._skipped_folders)
 
 
+# The one file of this package that builds pipelines itself, as a user would.
+_DEMO = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "demo.py")
+
+
 def user_line(frames: Sequence[Any], skipped: tuple[str, ...] | None = None) -> str | None:
     """The innermost frame of a traceback that is the user's own, ``"file.py:87 in read_cifar10"``; None if none is."""
     skipped = _skipped_folders() if skipped is None else skipped
     for frame in reversed(frames):
-        if not frame.filename.startswith(skipped) and not frame.filename.startswith("<frozen"):
+        inside = frame.filename.startswith(skipped) and frame.filename != _DEMO
+        if not inside and not frame.filename.startswith("<frozen"):
             return f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
     return None
 
