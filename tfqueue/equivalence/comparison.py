@@ -305,7 +305,7 @@ class _Reading:
                 index = 1 - index
             observation = (self.reference, self.candidate)[index]
             waiting = self.waiting[index]
-            if waiting:
+            if waiting and not observation.fresh:
                 waiting[-1] = waiting[-1].copied()
             opposite = self.waiting[1 - index]
             chunk = observation.pull(opposite[0] if opposite else None)

@@ -237,6 +237,7 @@ class Observation:
         self._max = max_records
         self._skeleton = run.skeleton
         self.static = run.static
+        self.fresh = run.fresh
         self._first: Any = _END
         self._peeked = False
         self._kept_bytes = 0
@@ -292,7 +293,8 @@ class Observation:
             room -= sum(leaf.nbytes for leaf in leaves)
             if room <= 0 or size >= _GROUP_ROWS or not self._grouped:
                 break
-            group[-1] = tuple(_copy(leaf) for leaf in leaves)  # the stream may fill the same buffer again
+            if not self.fresh:
+                group[-1] = tuple(_copy(leaf) for leaf in leaves)  # the stream may fill the same buffer again
         if not group:
             return None
         joined = group[0] if len(group) == 1 else tuple(_joined(parts) for parts in zip(*group, strict=True))
@@ -405,7 +407,7 @@ class Observation:
         if self._kept_bytes < KEPT_BYTES:
             size = sum(leaf.nbytes for leaf in chunk.leaves)
             if self._kept_bytes + size <= KEPT_BYTES:
-                self.kept.append(chunk.copied())
+                self.kept.append(chunk if self.fresh else chunk.copied())
             self._kept_bytes += size
 
     def locate(self, record: int) -> Location:

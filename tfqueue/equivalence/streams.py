@@ -35,6 +35,7 @@ class Run:
         pipeline: The running QueuePipeline, if the side is one.
         skeleton: The structure in words, where the batches do not show it.
         static: The static shape of each feature, batch axis included, in words; empty where there is none.
+        fresh: True if no batch shares memory with another, so that batches may be kept without a copy.
     """
 
     batches: Iterator[Any]
@@ -43,6 +44,7 @@ class Run:
     pipeline: Any = None
     skeleton: str = ""
     static: Mapping[str, str] = field(default_factory=dict)
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,7 @@ def _check_signature(function: Callable[..., Any], role: str) -> None:
 @contextmanager
 def _run_pipeline(pipeline: Any) -> Iterator[Run]:
     with pipeline as entered:
-        yield Run(iter(entered), of_graph(entered.graph), pipeline=entered, static=_static(entered.fetches))
+        yield Run(iter(entered), of_graph(entered.graph), pipeline=entered, static=_static(entered.fetches), fresh=True)
 
 
 @contextmanager
@@ -203,7 +205,7 @@ def _run_dataset(dataset: Any, role: str) -> Iterator[Run]:
                 "give a function that builds and returns it"
             ) from error
         endless = int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
-    yield Run(_eagerly(iterator), of_dataset(dataset), endless, static=_static(dataset.element_spec))
+    yield Run(_eagerly(iterator), of_dataset(dataset), endless, static=_static(dataset.element_spec), fresh=True)
 
 
 def _static(structure: Any) -> dict[str, str]:
