@@ -34,7 +34,7 @@ def verdict(value: float, low: Any, high: Any) -> str:
 
 
 def main() -> None:
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
     rng = np.random.default_rng(1)
     for records, least in CASES:
         start = time.perf_counter()

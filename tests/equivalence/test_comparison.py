@@ -377,3 +377,14 @@ def test_dropped_records_that_cannot_be_verified_leave_it_undecided() -> None:
     report = tfqueue.compare(one, two)
     assert report.verdict == "undecided"
     assert "or so it seems" in report.check("records").summary
+
+
+def test_a_function_that_works_only_once_is_reported_for_what_it_delivered() -> None:
+    streams = [cut(changed(records(), "label", (9,), 99))]
+
+    def once() -> Any:
+        return streams.pop()
+
+    order = np.random.default_rng(0).permutation(40)
+    report = tfqueue.compare(cut(taken(records(), order)), once, order="any")
+    assert "records" in failed(report)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.streams import Side
-from tfqueue.errors import TFQueueError, TFQueueWarning
+from tfqueue.errors import TFQueueWarning
 
 Harvest = Callable[[Chunk], None]
 
@@ -36,18 +36,23 @@ def run_again(
         return None
     if limit is None and first.ended in ("cut", "going on"):
         limit = first.count
+    failed: list[Exception] = []
     try:
         with _without_warnings(), side.open() as run:
             second = Observation(side, run, limit)
             if second.peek() is None:
                 return None
             second.prepare(first.names, first.batched, first.casts, first.nested)
-            while (chunk := second.pull()) is not None:
-                if harvest is not None:
-                    harvest(chunk)
-    except TFQueueError:
-        # The first run has told what is wrong with this side; the second only adds to it.
+            while not failed and (chunk := second.pull()) is not None:
+                try:
+                    if harvest is not None:
+                        harvest(chunk)
+                except Exception as error:  # noqa: BLE001 - raised below, when the side is closed
+                    failed.append(error)
+    except Exception:  # noqa: BLE001 - the first run has told what is wrong with a side; this one only adds to it
         return None
+    if failed:
+        raise failed[0]
     return second
 
 

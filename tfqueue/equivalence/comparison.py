@@ -46,11 +46,13 @@ def compare(
 
     A side is a build function (as the reference: it is run in a graph of its own), a `QueuePipeline` that is
     not entered, a `tf.data.Dataset`, a zero-argument function that returns a Dataset or an iterable (as the
-    candidate: it is called eagerly, outside of any graph), or an iterable of batches. A batch is an array or
-    a tensor, or a nested tuple, named tuple, list or dict of them; axis 0 counts the records. Where the
-    features of a batch have no axis in common, each batch is one record.
+    candidate: it is called eagerly, outside of any graph), an iterable of batches, or the path of a golden. A
+    batch is an array or a tensor, or a nested tuple, named tuple, list or dict of them; axis 0 counts the records.
+    Where the features of a batch have no axis in common, each batch is one record.
 
-    Both sides are read side by side, once. Of each record 8 bytes are remembered on each side.
+    Both sides are read side by side, once; of each record 8 bytes are remembered on each side. Only where they
+    differ, or shuffle, are sides that can be run again run again: to fetch the values of records that differ, to see
+    which records a side can deliver at all, and to learn the order of the source.
 
     Args:
         reference: The side that is right by definition.

@@ -111,10 +111,7 @@ def run_edited(first: Observation, blueprint: Blueprint, edit: Edit, limit: int 
         side = side_of(build, "reference")
     except TFQueueError:
         return None
-    try:
-        return run_again(first, side=side, limit=limit)
-    except Exception:  # noqa: BLE001 - an experiment that TensorFlow refuses, in whatever way, tells nothing
-        return None
+    return run_again(first, side=side, limit=limit)
 
 
 def unshuffled(nodes: list[Node]) -> bool:
