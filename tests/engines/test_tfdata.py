@@ -70,7 +70,9 @@ def test_the_gallery_lowered(entry, tmp_path):
     [
         "T1-tfrecord-batch",
         "T1-tfrecord-shuffled-twice",
-        "T2-cifar-eval",
+        "T1-tfrecord-png-flip",
+        "T2-cifar-distorted",
+        "T4-slices-shuffle",
         "T6-csv-batch",
         "T8-census-dict",
         "T9-dequeue-per-branch",
@@ -84,7 +86,8 @@ def test_three_epochs_and_a_second_pass(name, tmp_path):
     dataset = to_dataset(program.build_fn, shuffle="replay")
     batches = numpy_batches(dataset)
     assert_same_batches(batches, lockstep(program.build_fn))
-    if not program.entry.random_ops:
+    # The random ops of branches are the kernels' own, which go on where they were.
+    if not (program.entry.random_ops and "branch" in name):
         assert_same_batches(numpy_batches(dataset), batches)
 
 
@@ -194,7 +197,8 @@ def test_an_assertion_that_the_enqueue_waits_for_still_runs():
 def test_an_iterator_saved_in_the_middle_goes_on_where_it_was(tmp_path):
     def build():
         number = numbers(50, num_epochs=3, shuffle=True, seed=3)
-        return tf1.train.shuffle_batch([number], 4, 30, min_after_dequeue=10, seed=5)
+        noise = tf.cast(tf1.random_uniform([2], seed=8) * 1000, tf.int32)
+        return tf1.train.shuffle_batch([number + noise], 4, 30, min_after_dequeue=10, seed=5)
 
     dataset = to_dataset(build, shuffle="replay")
     iterator = iter(dataset)

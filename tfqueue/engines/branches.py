@@ -50,9 +50,7 @@ def _branches_of_one_stream(
     lowering: Lowering, queue: Queue, stages: Sequence[Transform], runs: Sequence[Run]
 ) -> tuple[Any, tuple[bool, ...]]:
     """Branch i of M gets every M-th of what one queue or reader gives, beginning with the i-th."""
-    inputs = [lowering.inputs(stage, consumers=stages) if i == 0 else None for i, stage in enumerate(stages)]
-    first = inputs[0]
-    assert first is not None
+    first = lowering.inputs(stages[0], consumers=stages)
     takes = {lowering.take_of(lowering.cuts[stage.inputs[0]]) for stage in stages}
     if len(takes) > 1:
         raise CannotLower(
@@ -64,7 +62,7 @@ def _branches_of_one_stream(
     functions = []
     for stage, run in zip(stages, runs, strict=True):
         names = lowering.names_of(stage.inputs[0])
-        functions.append(lowering.function(stage, Inputs(names, None, _renamed(first, names)), run))
+        functions.append(lowering.function(stage, Inputs(names, None, _renamed(first, names)), run, number_runs=False))
     count = len(stages)
     flags = lowering.passed_through(first, runs[0], queue)
     numbered = first.dataset.enumerate().map(plain(lambda *item: (item[0] % count, item[1])))
@@ -142,7 +140,7 @@ def _bucketed(
     dataset = dataset.filter(plain(lambda *values: tf.reduce_any(keeps(*values))))
     batches = dataset.group_by_window(key_func=plain(key), reduce_func=plain(batch), window_size_func=plain(size_of))
     functions = [
-        lowering.function(s, Inputs(lowering.names_of(cut.name), None, frozenset()), run)
+        lowering.function(s, Inputs(lowering.names_of(cut.name), None, frozenset()), run, number_runs=False)
         for s, cut, run in zip(stages, takes, runs, strict=True)
     ]
     return _choose(lowering, batches.filter(plain(complete)), functions), (False,) * len(queue.components)

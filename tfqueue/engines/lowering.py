@@ -22,7 +22,7 @@ from tfqueue.engines.plain import plain
 from tfqueue.engines.reading import read_records, read_values
 from tfqueue.engines.replay import replay_shuffle
 from tfqueue.engines.sparse import TakenSparse, serialize, stored_sparse
-from tfqueue.engines.stage import StageFunction, extract
+from tfqueue.engines.stage import RUN, StageFunction, extract
 from tfqueue.engines.stage_call import Call, Run, SourceShuffle
 from tfqueue.errors import CannotLower
 from tfqueue.topology.model import Dequeue, Enqueue, Producer, Queue, Read, TensorInfo, Topology, Transform
@@ -30,8 +30,6 @@ from tfqueue.topology.subgraph import GraphView, attribute
 from tfqueue.topology.trace import fetch_elements, trace
 
 _ENDLESS = 2**63 - 1
-# Under this name a source gets the number of its run.
-_RUN = "number of the run"
 
 
 class Lowering:
@@ -241,7 +239,17 @@ class Lowering:
         """A dataset with the outputs of one run of a stage for each element of its inputs."""
         return self.map(inputs.dataset, self.function(stage, inputs, Run(tuple(outputs), tuple(also), None)))
 
-    def function(self, stage: Transform, inputs: Inputs, run: Run) -> Call:
+    def function(self, stage: Transform, inputs: Inputs, run: Run, *, number_runs: bool = True) -> Call:
+        """A stage as a function of what it takes.
+
+        Args:
+            stage: The stage.
+            inputs: The names of what it takes.
+            run: What it computes.
+            number_runs: Whether the number of its run can be given to it, which makes its random ops repeatable.
+        """
+        # An op that several stages run has no number of its own run.
+        number_runs = number_runs and all(len(self.topology.stages_of(name)) == 1 for name in stage.random)
         threads = sum(enqueue.copies for enqueue in self.topology.enqueues if enqueue.transform == stage.name)
         words = "the stage of the fetches" if stage.target is None else f"the stage that fills {stage.target}"
         cut_ops = [self.view.by_name[name] for name in stage.inputs]
@@ -254,7 +262,9 @@ class Lowering:
             wanted.extend(tensors)
         shuffle = self._source_shuffle(stage)
         replaced = [*taken.tensors, *([] if shuffle is None else [shuffle.op.outputs[0]])]
-        function = extract(self.view, wanted, cuts=cut_ops, also=run.also, replaced=replaced, words=words)
+        function = extract(
+            self.view, wanted, cuts=cut_ops, also=run.also, replaced=replaced, number_runs=number_runs, words=words
+        )
         unshuffled = None if shuffle is None else extract(self.view, [shuffle.op.inputs[0]], cuts=(), words=words)
         misused = sorted(name for name in function.inputs if name in inputs.sparse and name not in taken.sources)
         if any(name not in {tensor.name for tensor in wanted} for name in misused):
@@ -269,14 +279,16 @@ class Lowering:
                 fixed[op_name] = tf.constant(value)
 
         def call(*values: Any, vector: StageFunction | None = None) -> tuple[Any, ...]:
-            epoch, values = (values[0], values[1:]) if function.counters else (None, values)
+            number, values = (values[0], values[1:]) if function.counters or function.numbered else (None, values)
             given = dict(zip(inputs.names, values, strict=True))
+            if number is not None:
+                given[RUN] = number
             given.update(taken.restore(given))
             given.update(fixed)
-            given.update(dict.fromkeys(function.counters, epoch))
+            given.update(dict.fromkeys(function.counters, number))
             if shuffle is not None and unshuffled is not None:
                 (rows,) = unshuffled(given)
-                order = shuffled_indices(tf.shape(rows)[0], shuffle.seed, shuffle.seed2, given[_RUN])
+                order = shuffled_indices(tf.shape(rows)[0], shuffle.seed, shuffle.seed2, given[RUN])
                 given[shuffle.op.outputs[0].name] = tf.gather(rows, order)
             results = (vector or function)(given)
             return tuple(
@@ -314,8 +326,10 @@ class Lowering:
 
     def map(self, dataset: Any, call: Call) -> Any:
         limit = min((int(self.view.by_name[name].get_attr("limit")) for name in call.function.counters), default=None)
-        if limit is not None:
-            dataset = dataset.enumerate().take(limit)
+        if limit is not None or call.function.numbered:
+            dataset = dataset.enumerate()
+            if limit is not None:
+                dataset = dataset.take(limit)
             dataset = dataset.map(plain(lambda index, values: (index, *tf.nest.flatten(values))))
         return call.map(dataset)
 
@@ -338,7 +352,7 @@ class Lowering:
         if not stage.inputs:
             # A source: it runs without end, or until its epoch counter ends it.
             runs = tf.data.Dataset.range(_ENDLESS).map(plain(lambda number: (number,)))
-            return Inputs((_RUN,), runs, frozenset())
+            return Inputs((RUN,), runs, frozenset())
         groups: dict[str, list[str]] = {}
         for cut in stage.inputs:
             groups.setdefault(self.stream(cut), []).append(cut)

@@ -13,17 +13,21 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfqueue.engines.random_ops import add_numbered, can_be_numbered
 from tfqueue.errors import CannotLower
 from tfqueue.topology.subgraph import CUT_TYPES, ENQUEUE_TYPES, QUEUE_KINDS, READER_KINDS, GraphView
 
 tf1 = tf.compat.v1
 
+# Under this name a stage is given the number of the run.
+RUN = "number of the run"
 COUNTER_TYPES = frozenset({"CountUpTo", "ResourceCountUpTo"})
 VARIABLE_TYPES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 TABLE_TYPES = frozenset({"HashTableV2", "MutableHashTableV2", "MutableDenseHashTableV2"})
 STORED_SPARSE = {"AddSparseToTensorsMap": False, "AddManySparseToTensorsMap": True}
 TAKEN_SPARSE = "TakeManySparseFromTensorsMap"
 _LOOKS_AT_QUEUES = frozenset({"QueueSize", "QueueSizeV2", "QueueIsClosed", "QueueIsClosedV2"})
+_FRAMES = frozenset({"Enter", "Switch", "Merge"})
 _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "VarIsInitializedOp"})
 _FOREIGN = {
@@ -48,6 +52,7 @@ class StageFunction:
         fixed: Of variables and tables the legacy op; a caller gives their values under the op's name.
         counters: The epoch counters and their dtypes; a caller gives the number of the epoch under the op's name.
         stateful: The ops that change a state from call to call (random ops, py_func).
+        numbered: Whether a caller gives the number of the run, under the name `RUN`.
         has_frames: Whether it holds a tf.while_loop or tf.cond of the time before functions.
     """
 
@@ -60,6 +65,7 @@ class StageFunction:
     counters: Mapping[str, Any]
     stateful: tuple[Any, ...]
     has_frames: bool
+    numbered: bool
     placeholders: Mapping[str, str] = field(default_factory=dict)
 
     def fingerprint(self) -> str:
@@ -118,6 +124,7 @@ def extract(
     cuts: Sequence[Any],
     also: Sequence[Any] = (),
     replaced: Sequence[Any] = (),
+    number_runs: bool = False,
     words: str,
 ) -> StageFunction:
     """Copy a stage out of a graph.
@@ -128,6 +135,7 @@ def extract(
         cuts: The dequeue and read ops whose outputs are given to the function.
         also: Ops that must run with it, though no output needs them.
         replaced: Tensors inside the stage that the caller gives instead of having them computed.
+        number_runs: Whether seeded random ops are worked out from the number of the run, where that can be done.
         words: What the stage is, for errors.
 
     Raises:
@@ -165,6 +173,9 @@ def extract(
         return placeholders[name]
 
     inside = {op.name for op in ops}
+    has_frames = any(op.type in _FRAMES for op in ops)
+    # In a branch or loop of those, an op does not run once for each run of the stage.
+    number_runs = number_runs and not has_frames
     for op in ops:
         node = graph_def.node.add()
         node.CopyFrom(op.node_def)
@@ -176,6 +187,10 @@ def extract(
             else _reference(tensor)
             for tensor in op.inputs
         ]
+        if number_runs and can_be_numbered(op):
+            del graph_def.node[-1]
+            add_numbered(graph_def, op, inputs, placeholder(RUN, tf.int64))
+            continue
         if _is_float_division_by_constant(op):
             reciprocal = graph_def.node.add(op="Reciprocal", name=f"{op.name}/tfqueue_reciprocal", input=[inputs[1]])
             reciprocal.attr["T"].type = op.get_attr("T").as_datatype_enum
@@ -210,8 +225,9 @@ def extract(
             op for op in stopped_ops.values() if op.type in VARIABLE_TYPES | TABLE_TYPES and op.name in placeholders
         ),
         counters={op.name: op.outputs[0].dtype for op in stopped_ops.values() if op.type in COUNTER_TYPES},
-        stateful=tuple(op for op in ops if _keeps_state(op)),
-        has_frames=any(op.type in ("Enter", "Switch", "Merge") for op in ops),
+        stateful=tuple(op for op in ops if _keeps_state(op) and not (number_runs and can_be_numbered(op))),
+        numbered=RUN in placeholders,
+        has_frames=has_frames,
         placeholders=placeholders,
     )
 

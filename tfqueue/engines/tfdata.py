@@ -26,7 +26,8 @@ def to_dataset(
 
     The same records, batch sizes, remainder rule, epochs, padding and filters; where the order of the pipeline
     is defined (nothing shuffled, one thread) the same order, bit for bit. Stages run as written, so what they
-    compute is bit-equal; random ops with a seed give the same values in the first pass over the dataset.
+    compute is bit-equal. Seeded random ops give the same values in every pass (those of joined branches, of
+    unknown shapes and of rare distributions in the first pass only: their kernels go on where they were).
 
     As every tf.data call it makes ops where it is called: eagerly, or in the default graph.
 
