@@ -88,3 +88,12 @@ def test_consumers_of_one_queue_race() -> None:
     report = tfqueue.compare(left, right)
     assert report.verdict == "undecided"
     assert names(report) == ["consumers-race"]
+
+
+def test_labels_do_not_lead_to_wrong_pairs() -> None:
+    rng = np.random.default_rng(0)
+    data = {"image": rng.integers(0, 256, (400, 12, 12, 3)).astype(np.uint8), "label": np.arange(400) % 10}
+    twice = np.concatenate([rng.permutation(400), rng.permutation(400)])
+    other = dict(data, image=data["image"][..., ::-1])
+    report = tfqueue.compare(cut(taken(data, twice), 16), cut(taken(other, rng.permutation(twice)), 16), order="any")
+    assert names(report) == ["channels-swapped"]

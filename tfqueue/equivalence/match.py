@@ -144,7 +144,7 @@ def _chance(rows: list[Array], distance: Array) -> Array:
     # Nearer than the nearest tenth, the share is taken to fall in proportion: as for a single number.
     tenth = float(np.quantile(among, 0.1))
     if tenth > 0:
-        share = np.where(distance < tenth, 0.1 * distance / tenth, share)
+        share = np.where(distance < tenth, np.maximum(share, 0.1 * distance / tenth), share)
     return np.asarray(share * count * 10)
 
 
