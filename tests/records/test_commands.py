@@ -188,6 +188,7 @@ def test_what_cannot_be_done(tmp_path: Path, path: Path) -> None:
     for arguments in (
         ("head", path, "-n", 0),
         ("write", "a", "b", "--size", "3"),
+        ("write", "a", "b", "--split", "train=most"),
         ("write", "a", "b", "--shards", "x"),
     ):
         with pytest.raises(SystemExit, match="2"):

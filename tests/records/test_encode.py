@@ -229,6 +229,8 @@ def test_values_of_other_types() -> None:
         ([[[1]]], "bytes", "nested unevenly or more than two deep"),
         ([None], "bytes", "a list of NoneType"),
         (np.zeros(2, "i4,f8"), "bytes", "store its fields"),
+        (np.ma.array([1, 2], mask=[False, True]), "bytes", "a masked array, whose mask would be lost"),
+        (np.ma.array([1, 2], mask=[False, True]), "list", "a masked array, whose mask would be lost"),
         (np.zeros(2, np.longdouble), "bytes", "cannot be stored so that it comes back everywhere"),
         (np.zeros(2), "list", "a float64 array would lose digits in a float_list.*narrow=True"),
         (np.float64(0.5), "list", "a float64 array would lose digits"),
@@ -245,6 +247,11 @@ def test_what_cannot_be_stored_is_refused_by_name(value: Any, layout: Any, words
     assert (caught.value.feature, caught.value.record) == ("x", 7)
     with pytest.raises(RecordError, match="feature 'x'"):
         ExampleEncoder(layout=layout).encode_sequence({}, {"x": [1, value, [[[0]]]]})
+
+
+def test_a_mask_is_not_lost_in_a_step_either() -> None:
+    with pytest.raises(RecordError, match="feature 'x': a masked array"):
+        ExampleEncoder().encode_sequence({}, {"x": [np.ma.array([1, 2], mask=[False, True])]})
 
 
 def test_names_that_are_taken_or_bad() -> None:

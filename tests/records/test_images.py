@@ -339,6 +339,9 @@ def test_bad_sources(tmp_path: Path) -> None:
         records.write_images(out, [], size=3)
     with pytest.raises(InvalidArgument, match="colour is 'HSV'"):
         records.write_images(out, [], colour="HSV")
+    for option in ({"colour": "BGR"}, {"kernel": "cubic"}):
+        with pytest.raises(InvalidArgument, match="kernel and colour say how pixels are stored; pass size"):
+            records.write_images(out, [], **option)
     with pytest.raises(InvalidArgument, match="unreadable is 'ignore'"):
         records.write_images(out, [], unreadable="ignore")
     assert os.listdir(tmp_path) == ["cat"]

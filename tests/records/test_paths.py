@@ -87,3 +87,12 @@ def test_the_nearest_folder_is_named_with_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RecordError, match="empty' has nothing"):
         paths.expand(tmp_path / "empty" / "a")
+
+
+def test_the_name_of_a_set_leads_to_its_shards(tmp_path: Path) -> None:
+    for shard in range(2):
+        (tmp_path / f"a[1]-0000{shard}-of-00002.tfrecord").touch()
+    with pytest.raises(RecordError, match=r"not exist, but 2 shards of it do, such as '.*00000-of-00002") as caught:
+        paths.expand(tmp_path / "a[1].tfrecord")
+    pattern = str(caught.value).split("the pattern '")[1].split("'")[0]
+    assert len(paths.expand(pattern)) == 2

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tfqueue import records
-from tfqueue.errors import InvalidArgument, RecordError
+from tfqueue.errors import DamagedRecord, InvalidArgument, RecordError, TFQueueWarning
 from tfqueue.records.manifest import find_manifest, load_manifest
 from tfqueue.records.planned import WriteOptions, write_planned
 
@@ -201,6 +201,17 @@ def test_loss_at_a_record_edge_is_noticed_by_the_manifest(tmp_path: Path) -> Non
         assert (problem.file, problem.record, problem.offset) == (paths[1], records_left, offset)
         assert problem.kind == "missing-records"
         assert f"7 records, {records_left} are there" in problem.words
+        # Nor does it go unnoticed where the records are read.
+        found = []
+        with pytest.raises(DamagedRecord, match=f"says 7 records, {records_left} are there") as caught:
+            found.extend(records.read(paths))
+        assert len(found) == 7 + records_left
+        assert (caught.value.file, caught.value.record, caught.value.offset) == (paths[1], records_left, offset)
+        for look in (records.count, lambda path: len(records.RecordReader(path, keep_index=False))):
+            with pytest.raises(DamagedRecord, match=f"says 7 records, {records_left} are there"):
+                look(paths[1])
+        with pytest.warns(TFQueueWarning, match=f"says 7 records, {records_left} are there"):
+            assert len(list(records.read(paths, damaged="skip"))) == 13 + records_left
         Path(paths[1]).write_bytes(whole[1])
     os.unlink(paths[2])
     (problem,) = records.verify(paths[:2]).problems

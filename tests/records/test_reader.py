@@ -154,6 +154,20 @@ def test_by_number(shards: list[str]) -> None:
     assert records.count(shards) == 30
 
 
+def test_what_is_no_number(shards: list[str]) -> None:
+    reader = records.RecordReader(shards)
+    assert reader[np.int64(3)].keys() == reader[3].keys()
+    for key in (1.5, "x", [1, 2], None):
+        with pytest.raises(TypeError):
+            reader[key]  # type: ignore[call-overload]
+
+
+def test_a_manifest_that_cannot_be_read_does_not_stop_a_reader(tmp_path: Path) -> None:
+    (path,) = records.write_arrays(tmp_path / "a.tfrecord", {"x": np.arange(3)})
+    (tmp_path / "a.manifest.json").write_text('{"of": "another program"}')
+    assert len(list(records.read(path))) == len(records.RecordReader(path)) == records.count(path) == 3
+
+
 def test_empty_shards_between_others(tmp_path: Path) -> None:
     empty = records.write_examples(tmp_path / "empty", [])
     one = records.write_examples(tmp_path / "one", [{"n": 1}])
@@ -336,6 +350,15 @@ def test_dataset_of_every_kind_of_feature(tmp_path: Path) -> None:
         assert element["list"].numpy().tolist() == [1, 2, 3]
         assert element["lengths"].values.numpy().tolist() == row["lengths"]
         assert element["ragged"].to_list() == row["ragged"]
+
+
+def test_dataset_of_what_tensorflow_has_no_form_for(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    (path,) = records.write_arrays(tmp_path / "a", {"x": np.zeros((2, 3), ml_dtypes.float8_e4m3fn)})
+    reader = records.RecordReader(path)
+    with pytest.raises(RecordError, match="feature 'x' is an array of float8_e4m3fn, which TensorFlow cannot decode"):
+        reader.dataset()
+    assert reader[0]["x"].dtype == ml_dtypes.float8_e4m3fn
 
 
 def test_dataset_of_sequences(tmp_path: Path) -> None:

@@ -103,6 +103,13 @@ def test_unequal_sizes_shapes_types_and_structures_are_said():
     assert "shape 32×32×3 became 30×32×3" in said
 
 
+def test_the_heading_does_not_call_all_equal_what_is_only_the_beginning():
+    tiles = pictures.tiles(4)
+    heading = pictures.words(views.show_pair(tiles, tiles[:3]))[0]
+    assert heading == "The first 3 images are equal, the numbers of records differ"
+    assert pictures.words(views.show_pair(tiles[:1], 255 - tiles))[0].startswith("The first image differs, the numbers")
+
+
 def test_the_other_side_may_be_built_otherwise():
     tiles = pictures.tiles(2)
     figure = views.show_pair((tiles, np.arange(2)), {"image": tiles, "label": np.arange(2)})

@@ -97,12 +97,18 @@ def _positive(text: str) -> int:
 
 def _size(text: str) -> tuple[int, int]:
     height, _, width = text.lower().partition("x")
-    return _positive(height), _positive(width)
+    try:
+        return _positive(height), _positive(width)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no HEIGHTxWIDTH, such as 224x224") from None
 
 
 def _split(text: str) -> dict[str, float]:
     pairs = [part.partition("=") for part in text.split(",")]
-    return {name.strip(): float(fraction) for name, _, fraction in pairs}
+    try:
+        return {name.strip(): float(fraction) for name, _, fraction in pairs}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} does not look like train=0.7,val=0.2,test=0.1") from None
 
 
 def _write(options: argparse.Namespace) -> int:

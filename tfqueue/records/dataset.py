@@ -51,6 +51,15 @@ def make_parser(schema: Schema, *, raw: bool = False) -> Callable[[tf.Tensor], d
                 f"feature {feature.name!r} is not an array of one dtype in all records; read it with raw=True",
                 feature=feature.name,
             )
+        dtype = dtype_from_name(feature.dtype or "")
+        # Of the dtypes that are not numpy's own, tf.bitcast takes bfloat16 only.
+        foreign = dtype is not None and dtype.type.__module__ != "numpy" and dtype.name != "bfloat16"
+        if foreign and feature.kind == "bytes":
+            raise RecordError(
+                f"feature {feature.name!r} is an array of {feature.dtype}, which TensorFlow cannot decode; read it "
+                "with raw=True, or without TensorFlow",
+                feature=feature.name,
+            )
 
     def parse(serialized: tf.Tensor) -> dict[str, Any]:
         features: dict[str, Any]

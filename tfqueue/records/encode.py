@@ -185,6 +185,7 @@ class ExampleEncoder:
     def _other(self, name: str, value: Any, features: Mapping[str, Any]) -> tuple[int, Payload, bytes]:
         """Returns kind, payload, and the entries that stand beside the feature."""
         if isinstance(value, (np.ndarray, np.generic)):
+            _check_unmasked(value)
             if self._as_bytes:
                 return self._array_as_bytes(name, value, features)
             return (*as_list(value, narrow=self._narrow), b"")
@@ -266,6 +267,7 @@ class ExampleEncoder:
     def _as_list(self, value: Any) -> tuple[int, Payload]:
         """Returns one step of a sequence."""
         if isinstance(value, (np.ndarray, np.generic)):
+            _check_unmasked(value)
             return as_list(np.asarray(value), narrow=self._narrow)
         if isinstance(value, (list, tuple)):
             return self._flat(value)
@@ -321,6 +323,11 @@ def _check_size(size: int, record: int | None) -> None:
         where = "the record" if record is None else f"record {record}"
         words = "a protobuf message holds at most 2 GB, so divide it into several records"
         raise RecordError(f"{where} would have {size} bytes; {words}", record=record)
+
+
+def _check_unmasked(array: Array | np.generic) -> None:
+    if isinstance(array, np.ma.MaskedArray):
+        raise RefusedError("a masked array, whose mask would be lost; store .filled(...), and the mask beside it")
 
 
 def _is_scalar(item: Any) -> bool:

@@ -338,4 +338,6 @@ def _checked_pixels(size: Any, kernel: str, colour: Any, apply_orientation: bool
         raise InvalidArgument(f"kernel is {kernel!r}; expected one of {', '.join(imagefile.KERNELS)}")
     if colour not in ("RGB", "BGR", "GRAY"):
         raise InvalidArgument(f"colour is {colour!r}; expected 'RGB', 'BGR' or 'GRAY'")
+    if size is None and (kernel, colour) != ("area", "RGB"):
+        raise InvalidArgument("kernel and colour say how pixels are stored; pass size, else the file stays as it is")
     return PixelOptions(size, kernel, colour, apply_orientation)

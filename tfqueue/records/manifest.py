@@ -12,6 +12,7 @@ Whatever else a writer knows stands beside these, such as the class names of ima
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -144,7 +145,33 @@ def find_manifest(path: Path) -> Manifest | None:
     name = fspath(path)
     for candidate in {manifest_name(name): None, manifest_name(set_name(name)): None}:
         if os.path.isfile(candidate):
-            manifest = load_manifest(candidate)
+            status = os.stat(candidate)
+            manifest = _load_once(candidate, status.st_ino, status.st_mtime_ns, status.st_size)
             if manifest.entry(name) is not None:
                 return manifest
     return None
+
+
+@functools.lru_cache(maxsize=4)
+def _load_once(name: str, *state: int) -> Manifest:
+    """Loads a manifest once for all the files of its set, as long as it stays as it is."""
+    return load_manifest(name)
+
+
+def cut_between_records(name: str, records: int) -> str | None:
+    """Says in words what is missing if a file of ``records`` whole records held more when it was written, else None.
+
+    Such a file is whole by itself; only its manifest tells. One that cannot be read is not ours, and says nothing.
+    """
+    try:
+        manifest = find_manifest(name)
+        entry = None if manifest is None else manifest.entry(name)
+        # A file of the full size was written anew while it was read.
+        if manifest is None or entry is None or records >= entry.records or os.path.getsize(name) >= entry.size:
+            return None
+    except (RecordError, OSError):
+        return None
+    return (
+        f"the file ends between two records; its manifest {manifest.path!r} says {entry.records} records, {records} "
+        "are there (if the file was replaced on purpose, remove the manifest)"
+    )

@@ -57,6 +57,15 @@ def _expand_one(path: Path) -> list[str]:
         )
     if os.path.lexists(name):
         return [name]
+    shards = list(existing_shards(name))
+    if shards:
+        stem, suffix = split_suffix(name)
+        pattern = f"{glob.escape(stem)}-*-of-*{glob.escape(suffix)}"
+        raise RecordError(
+            f"{name!r} does not exist, but {len(shards)} shards of it do, such as {shards[0]!r}; the pattern "
+            f"{pattern!r} names them all",
+            file=name,
+        )
     if not glob.has_magic(name):
         raise RecordError(f"{name!r} does not exist ({_surroundings(name)})", file=name)
     found = sorted(match for match in glob.glob(name, recursive=True) if _wanted(match))
@@ -79,7 +88,7 @@ def _surroundings(name: str) -> str:
     words = "" if os.path.isabs(name) else f"working folder {os.getcwd()!r}, "
     shown = folder or os.curdir
     try:
-        entries = sorted(os.listdir(shown))
+        entries = sorted(entry for entry in os.listdir(shown) if not entry.startswith("."))
     except OSError as error:
         return f"{words}nearest existing folder {shown!r} cannot be read: {error.strerror}"
     listed = ", ".join(repr(entry) for entry in entries[:3]) + (", ..." if len(entries) > 3 else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import operator
 import os
 import tempfile
 import warnings
@@ -17,7 +18,7 @@ from tfqueue.records.damage import Damage, walk
 from tfqueue.records.decode import MalformedError, features, parse, plain
 from tfqueue.records.framing import FOOTER_SIZE, FRAME_SIZE, HEADER_SIZE, footer, header_length
 from tfqueue.records.index import FileIndex, file_index
-from tfqueue.records.manifest import Manifest, find_manifest
+from tfqueue.records.manifest import Manifest, cut_between_records, find_manifest
 from tfqueue.records.paths import Paths, expand, index_name, open_to_read
 from tfqueue.records.scan import Source, frames
 from tfqueue.records.scan import damaged as damaged_record
@@ -56,7 +57,8 @@ def read(
     Raises:
         InvalidArgument: ``damaged`` is something else.
         RecordError: A file does not exist, or a record is no tf.train.Example.
-        DamagedRecord: The first damage of a file, with file, record and offset. All records before it were given.
+        DamagedRecord: The first damage of a file, with file, record and offset. All records before it were given. A
+            file that ends between two records is damaged if the manifest beside it says that there were more.
     """
     if damaged not in ("raise", "skip"):
         raise InvalidArgument(f"damaged is {damaged!r}; expected 'raise' or 'skip'")
@@ -66,19 +68,27 @@ def read(
 
 def _read(names: list[str], compression: str | None, raw: bool) -> Iterator[dict[str, Any]]:
     for name in names:
+        records = end = 0
         for index, offset, payload in frames(name, compression=compression):
             yield decode(payload, raw=raw, file=name, record=index, offset=offset)
+            records, end = index + 1, offset + FRAME_SIZE + len(payload)
+        if words := cut_between_records(name, records):
+            raise damaged_record(name, records, end, words)
 
 
 def _read_whole(names: list[str], compression: str | None, raw: bool) -> Iterator[dict[str, Any]]:
     for name in names:
         skipped: list[Damage] = []
+        records = end = 0
         for found in walk(name, compression=compression, search=True):
             if found.payload is None:
                 assert isinstance(found, Damage)
                 skipped.append(found)
             else:
                 yield decode(found.payload, raw=raw, file=name, record=found.record, offset=found.offset)
+                records, end = found.record + 1, found.offset + FRAME_SIZE + len(found.payload)
+        if not skipped and (words := cut_between_records(name, records)):
+            warnings.warn(f"{name!r}, record {records}, byte {end}: {words}", TFQueueWarning, stacklevel=2)
         if skipped:
             size = sum(damage.end - damage.offset for damage in skipped)
             first = skipped[0]
@@ -140,6 +150,7 @@ class RecordReader:
 
     Raises:
         RecordError: A file does not exist.
+        DamagedRecord: On first use: a file is damaged, or its manifest says that it held more records.
     """
 
     def __init__(
@@ -159,7 +170,7 @@ class RecordReader:
     def _indexes(self) -> tuple[list[FileIndex], list[int]]:
         """Returns the index of each file, and the number of the first record behind each."""
         if self._known is None:
-            indexes = [file_index(name, compression=self._compression, keep=self._keep) for name in self.paths]
+            indexes = [_whole_index(name, self._compression, keep=self._keep) for name in self.paths]
             ends = np.cumsum([len(index) for index in indexes]).tolist()
             self._known = (indexes, ends)
         return self._known
@@ -178,6 +189,7 @@ class RecordReader:
 
         Raises:
             IndexError: There is no such record.
+            TypeError: ``key`` is no int and no slice.
             DamagedRecord: The record is damaged, or the file has changed since the index was made.
             RecordError: It is no tf.train.Example.
         """
@@ -205,7 +217,7 @@ class RecordReader:
     def _place(self, number: int) -> tuple[int, int]:
         ends = self._indexes()[1]
         total = ends[-1]
-        wanted = number.__index__()
+        wanted = operator.index(number)
         if wanted < 0:
             wanted += total
         if not 0 <= wanted < total:
@@ -341,14 +353,21 @@ def _pread_frame(descriptor: int, offset: int, size: int) -> tuple[bytes, bytes,
     return head, payload, os.pread(descriptor, FOOTER_SIZE, offset + size - FOOTER_SIZE)
 
 
+def _whole_index(name: str, compression: str | None, *, keep: bool) -> FileIndex:
+    index = file_index(name, compression=compression, keep=keep)
+    if words := cut_between_records(name, len(index)):
+        raise damaged_record(name, len(index), index.size, words)
+    return index
+
+
 def count(paths: Paths, *, compression: str | None = "auto") -> int:
     """Returns how many records files hold, by their headers (or by their indexes, where those are there and fit).
 
     Raises:
-        DamagedRecord: A header is damaged, or a file ends inside a record.
+        DamagedRecord: A header is damaged, or a file ends inside a record, or earlier than its manifest says.
         RecordError: A file does not exist or cannot be read.
     """
-    return sum(len(file_index(name, compression=compression, keep=False)) for name in expand(paths))
+    return sum(len(_whole_index(name, compression, keep=False)) for name in expand(paths))
 
 
 def _stacked(column: list[Any]) -> Array:

@@ -180,13 +180,16 @@ def causes_in_words(report: Report, most: int) -> list[str]:
     ]
 
 
-def _heading(differing: int, mislabelled: int, total: int, shown: int) -> str:
+def _heading(differing: int, mislabelled: int, total: int, shown: int, *, whole: bool) -> str:
+    all_, one = ("All", "The") if whole else ("The first", "The first")
     if not differing:
-        words = f"All {total} images are equal" if total > 1 else "The image is equal"
+        words = f"{all_} {total} images are equal" if total > 1 else f"{one} image is equal"
     elif total == 1:
-        words = "The image differs"
+        words = f"{one} image differs"
     else:
-        words = f"All {total} images differ" if differing == total else f"{differing} of {total} images differ"
+        words = f"{all_} {total} images differ" if differing == total else f"{differing} of {total} images differ"
+    if not whole:
+        words += ", the numbers of records differ"
     if mislabelled:
         words += f", {plural(mislabelled, 'label')} differ" + "s" * (mislabelled == 1)
     if shown < max(differing, mislabelled):
@@ -201,7 +204,8 @@ def _draw(mine: _Side, other: _Side, n: int, scale: float | None, channels: bool
     differing = sum(pair.difference.differs for pair in pairs)
     mislabelled = sum(map(_mislabelled, pairs))
     sheet = Sheet(pairs[:n], mine.pictures.range, scale, channels)
-    heading = _heading(differing, mislabelled, len(pairs), len(sheet.pairs))
+    whole = len(mine.pictures.images) == len(other.pictures.images)
+    heading = _heading(differing, mislabelled, len(pairs), len(sheet.pairs), whole=whole)
     facts = f"{mine.pictures.feature.name}: {mine.pictures.form}. Range assumed: {mine.pictures.range.words}."
     notes = causes + _notes(mine, other)
     figure, upper = header(heading, facts, notes, max(sheet.width, 5.2), sheet.height)
