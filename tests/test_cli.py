@@ -91,6 +91,13 @@ def test_check_gives_the_verdict_as_exit_code_and_as_json(module, tmp_path, caps
     assert "has no function 'nothing'" in capsys.readouterr().err
 
 
+def test_an_error_in_the_code_that_is_run_is_not_called_different(module, tmp_path, capsys) -> None:
+    (tmp_path / "broken_pipeline.py").write_text("def build():\n    raise ValueError('not today')\n")
+    for command in ("show", "explain"):
+        assert main([command, "broken_pipeline.py:build"]) == 2
+        assert "not today" in capsys.readouterr().err
+
+
 def test_explain_shows_the_stages(module, capsys) -> None:
     assert main(["explain", f"{module}:legacy"]) == 0
     assert "FIFO queue batch/fifo_queue: capacity 32" in capsys.readouterr().out

@@ -15,3 +15,26 @@ def test_image_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "equivalent: 30 records in 3 batches" in printed
     assert (tmp_path / "image-queue" / "batch.png").stat().st_size > 10_000
     assert (tmp_path / "image-queue" / "pair.png").stat().st_size > 10_000
+
+
+def test_numpy_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = run_program(ROOT / "demos" / "numpy_arrays.py")
+    assert printed.count("equivalent: 200 records in 7 batches") == 2
+    assert "the arrays come back: (200, 64, 64, 3) float32 equal" in printed
+
+
+def test_mixed_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = run_program(ROOT / "demos" / "mixed_features.py", "elsewhere")
+    assert "'inputs_2': tf.io.FixedLenFeature([3], tf.float32)," in printed
+    assert "equivalent: 2 records in 2 batches" in printed
+    assert (tmp_path / "elsewhere" / "mixed.tfrecord").exists()
+
+
+def test_image_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = run_program(ROOT / "demos" / "image_folder.py")
+    assert "parts: {'train': 28, 'val': 8, 'test': 4}" in printed
+    assert "equivalent: 28 records in 4 batches" in printed
+    assert "each file is in exactly one part: True" in printed

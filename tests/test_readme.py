@@ -31,3 +31,17 @@ def test_output_is_what_the_program_prints(tmp_path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     printed = run_program(ROOT / "demos" / "first_steps.py")
     assert without_seconds(block("text")) == without_seconds(printed)
+
+
+@pytest.mark.parametrize("section", ["Look", "Records"])
+def test_the_program_of_a_section_runs(section: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = README.split(f"\n### {section}\n")[1].split("\n### ")[0]
+    (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    printed = run_program(tmp_path / "program.py")
+    if section == "Look":
+        assert {"batch.png", "pair.png"} <= {path.name for path in tmp_path.iterdir()}
+    else:
+        assert printed.startswith("1000 float64 (28, 28)\n")
+        assert "\n4 files, 1000 whole records, 0 problems\n" in printed

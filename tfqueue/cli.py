@@ -6,6 +6,7 @@ import argparse
 import logging
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 
@@ -36,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except Exception:  # noqa: BLE001 - of code that the command was told to run; 1 would say "different or damaged"
+        traceback.print_exc()
+        return 2
 
 
 def _parser() -> argparse.ArgumentParser:
