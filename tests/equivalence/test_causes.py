@@ -97,3 +97,22 @@ def test_labels_do_not_lead_to_wrong_pairs() -> None:
     other = dict(data, image=data["image"][..., ::-1])
     report = tfqueue.compare(cut(taken(data, twice), 16), cut(taken(other, rng.permutation(twice)), 16), order="any")
     assert names(report) == ["channels-swapped"]
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_labels_shifted_over_several_passes(epochs: int) -> None:
+    data = {"image": records(60)["image"], "label": np.random.default_rng(0).integers(0, 9, 60)}
+    order = np.tile(np.arange(60), epochs)
+    other = dict(data, label=np.roll(data["label"], 1))
+    assert names(tfqueue.compare(cut(taken(data, order)), cut(taken(other, order)))) == ["label-shifted"]
+
+
+def test_noise_is_not_taken_for_a_jpeg_where_there_is_none() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (64, 8, 8, 3)).astype(np.float32)
+
+    def build() -> Any:
+        image = tf1.train.slice_input_producer([images], num_epochs=1, shuffle=False)[0]
+        return {"image": tf1.train.batch([image], 8)}
+
+    noisy = images + np.random.default_rng(1).normal(size=images.shape).astype(np.float32)
+    assert names(tfqueue.compare(build, cut({"image": noisy}))) == []

@@ -87,7 +87,8 @@ def look_again(evidence: Evidence) -> SecondLook:
     else:
         finder.run()
         if len(ours) and len(theirs):
-            look.matches = match_records(seeker.rows(), finder.rows(), _background(evidence.reference))
+            with np.errstate(all="ignore"):  # values may be anything
+                look.matches = match_records(seeker.rows(), finder.rows(), _background(evidence.reference))
     paired_left = {m.reference.first for m in look.matches}
     paired_right = {m.candidate.first for m in look.matches}
     look.missing = [c for c in seeker.rows() if c.first not in paired_left]
@@ -136,7 +137,8 @@ def _pair_within(evidence: Evidence, missing: Indices, extra: Indices) -> int:
     for seeker in seekers:
         seeker.run()
     rows = [seeker.rows() for seeker in seekers]
-    return len(pair_within(rows[0], rows[1], evidence.reference.names, evidence.options))
+    with np.errstate(all="ignore"):
+        return len(pair_within(rows[0], rows[1], evidence.reference.names, evidence.options))
 
 
 def _pair_in_place(evidence: Evidence, look: SecondLook, missing: set[int], extra: set[int]) -> None:

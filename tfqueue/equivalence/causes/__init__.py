@@ -59,6 +59,7 @@ def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
             if len(changed.left) < 0.3 * len(evidence.look.matches):
                 continue  # in a few records only: nothing was done to the feature as such
             causes = list(shape_causes(changed)) or list(image_causes(changed))
+            causes = [c for c in causes if _possible(evidence, c[0])]
             exact = [c for c in causes if c[0] not in _BY_SIZE]
             causes = exact or list(number_causes(changed)) or causes
             by_size = not causes or causes[0][0] in _BY_SIZE
@@ -75,6 +76,17 @@ def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
     yield from (
         (name, words, None) for name, words in stream_causes(evidence, None if source is None else source.digests)
     )
+
+
+def _possible(evidence: Evidence, name: str) -> bool:
+    """Whether the reference's graph, if it is known, does what a cause told by size speaks of."""
+    blueprint = evidence.look.blueprint if evidence.look is not None else None
+    if blueprint is None or name not in _BY_SIZE:
+        return True
+    kinds = " ".join({node.op for node in blueprint.nodes()})
+    if name.startswith("resize"):
+        return any(word in kinds for word in ("Resize", "ScaleAndTranslate", "CropAndResize"))
+    return any(word in kinds for word in ("Jpeg", "DecodeImage", "PyFunc"))
 
 
 # Told from the size of the differences only; what the numbers explain exactly comes first.

@@ -162,9 +162,8 @@ def _some(places: Indices) -> str:
 def _positions(ordered: Words, digests: Words) -> Indices:
     """The first places of some digests in a stream, in ascending order."""
     order = np.argsort(ordered, kind="stable")
-    at = np.searchsorted(ordered[order], np.unique(digests))
-    at = at[at < len(order)]
-    return np.sort(order[at])
+    wanted = np.intersect1d(digests, ordered)
+    return np.sort(order[np.searchsorted(ordered[order], wanted)])
 
 
 def _blocks(places: Indices) -> list[tuple[int, int]]:
