@@ -347,6 +347,20 @@ def test_runners_that_died_before_the_block_are_started_again(path) -> None:
             assert session.run(batch).tolist() == [0, 1, 2, 3, 4]
 
 
+def test_the_failure_of_runners_that_were_started_with_another_coordinator(path) -> None:
+    graph, batch = graph_of(labels([*[path] * 5, "missing.tfrecord"], 5))  # more than the queue holds at the start
+    with graph.as_default(), tf1.Session() as session:
+        session.run(tf1.local_variables_initializer())
+        coord = tf1.train.Coordinator()
+        threads = tf1.train.start_queue_runners(session, coord)
+        with pytest.raises(PipelineFailed) as caught, tfqueue.queue_runners(session, check=False):
+            while True:
+                session.run(batch)
+        with pytest.raises(tf.errors.NotFoundError):
+            coord.join(threads)
+    assert caught.value.cause_name == "missing-file"
+
+
 @contextlib.contextmanager
 def _errors_of_threads():
     errors = []

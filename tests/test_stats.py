@@ -94,3 +94,40 @@ def test_text_and_json(path) -> None:
     assert "delivered: 5 steps, 40 records, to the end of the data" in text
     assert "2 epochs" in text
     assert json.loads(json.dumps(stats.to_dict()))["delivered"] == 40
+
+
+def test_rows_are_counted_where_a_tensor_has_them(path) -> None:
+    def mean_first():
+        batch = labels([path], 8, allow_smaller_final_batch=True)()
+        return {"mean": tf.reduce_mean(batch), "labels": [tf.cast(batch, tf.float32)]}
+
+    stats = run(mean_first)
+    assert (stats.delivered, stats.dropped, stats.fetched_elsewhere) == (20, 0, 0)
+    stats = run(lambda: tf.reduce_mean(labels([path], 8, allow_smaller_final_batch=True)()))
+    assert (stats.steps, stats.delivered, stats.fetched_elsewhere) == (3, None, None)
+
+
+def test_a_runner_with_a_loop_of_its_own_is_not_counted() -> None:
+    class Feeder(tf1.train.QueueRunner):
+        def _run(self, sess, enqueue_op, coord=None):
+            for _ in range(5):
+                sess.run(enqueue_op)
+            sess.run(self.close_op)
+
+    def build_fn():
+        queue = tf1.FIFOQueue(9, tf.int32, [[]])
+        tf1.train.add_queue_runner(Feeder(queue, [queue.enqueue(1)]))
+        return queue.dequeue_up_to(5)
+
+    stats = run(build_fn)
+    assert (stats.delivered, stats.fetched_elsewhere, stats.stages[0].records) == (5, None, None)
+
+
+def test_the_accounts_of_a_session_of_ones_own_stay(path) -> None:
+    with tf.Graph().as_default(), tf1.Session() as session:
+        batch = labels([path], 8)()
+        with tfqueue.queue_runners(session) as coord:
+            while not coord.should_stop():
+                session.run(batch)
+    assert coord.stats.stages[-1].records == 20
+    assert "delivered" not in str(coord.stats)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 
@@ -161,3 +162,53 @@ def test_an_assertion_inside_a_cond_never_leaves_the_step_waiting(path) -> None:
         with pytest.raises(tfqueue.errors.PipelineFailed) as caught, pipeline:
             list(pipeline)
         assert caught.value.cause_name == "assertion"
+
+
+def test_a_queue_that_a_thread_might_still_feed_is_given_up_late() -> None:
+    # Any thread of the process might feed it, such as those of a notebook, which never end.
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    other.start()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", TFQueueWarning)
+        pipeline = tfqueue.QueuePipeline(
+            lambda: tf1.FIFOQueue(3, tf.int32, [[]]).dequeue(), check=False, stall_timeout=0.05
+        )
+        with pipeline, pytest.raises(PipelineStalled) as caught:
+            next(pipeline)
+    done.set()
+    other.join()
+    assert caught.value.cause_name == "no-runner"
+    assert "no queue runner fills it" in str(told[0].message)
+
+
+def test_functions_that_hold_all_threads_of_tensorflow_do_not_hold_the_way_out(path) -> None:
+    count = (os.cpu_count() or 1) + 2
+    inside, stopping = threading.Semaphore(0), threading.Event()
+    in_time: list[bool] = []
+
+    def hold(label):
+        inside.release()
+        in_time.append(stopping.wait(20))
+        return label
+
+    def build_fn():
+        label = tf1.py_func(hold, [parse([path], LABEL)["label"]], tf.int64)
+        label.set_shape([])
+        return tf1.train.batch([label], 4, num_threads=count)
+
+    with tfqueue.QueuePipeline(build_fn, stall_timeout=0.2, check=False) as pipeline:
+        assert inside.acquire(timeout=20)
+        pause = threading.Event()
+        while inside.acquire(timeout=0.3):  # until no more of them get a thread
+            pause.wait(0.05)
+
+        def release(coord) -> None:
+            coord.wait_for_stop(20)
+            stopping.set()
+
+        releaser = threading.Thread(target=release, args=(pipeline.coord,))
+        releaser.start()
+    releaser.join()
+    assert in_time
+    assert all(in_time)

@@ -40,7 +40,7 @@ def build(build_fn: Callable[[], Any], graph: tf.Graph) -> Any:
     try:
         with graph.as_default(), tf1.variable_creator_scope(_string_variable_of_file_names):
             fetches = build_fn()
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AssertionError) as error:
         failed = failure_of_build(error, user_line(traceback.extract_tb(error.__traceback__)))
         if failed is None:
             raise

@@ -1,4 +1,4 @@
-"""Which Python threads are inside a step of a session, seen from outside.
+"""Which Python threads are inside a step of a session, or run a queue runner, seen from outside.
 
 A step cannot be asked how long it has been waiting, and must not be timed out: a dequeue of many that is cancelled
 loses the records that it has collected. So the threads' stacks are looked at.
@@ -63,3 +63,16 @@ def look(session: Any) -> Stacks:
                 in_python_function = True
             frame = frame.f_back
     return Stacks(in_session, in_python_function)
+
+
+def coordinators_of(runner: Any) -> list[Any]:
+    """The coordinators that the living threads of a queue runner ask, which the runner itself does not tell."""
+    found: dict[int, Any] = {}
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None:
+            if frame.f_locals.get("self") is runner and frame.f_locals.get("coord") is not None:
+                coord = frame.f_locals["coord"]
+                found[id(coord)] = coord
+            frame = frame.f_back
+    return list(found.values())

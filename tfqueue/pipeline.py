@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import tensorflow as tf
 
 from tfqueue.build import build, name_of
@@ -24,6 +25,12 @@ ENGINES = ("threads", "lockstep", "tfdata")
 """The engines by name."""
 
 _P = TypeVar("_P", bound="QueuePipeline")
+
+
+def _seconds(stall_timeout: Any) -> float:
+    if not isinstance(stall_timeout, (int, float, np.number)) or not stall_timeout > 0:
+        raise InvalidArgument(f"stall_timeout is a number of seconds above 0; got {stall_timeout!r}")
+    return float(stall_timeout)
 
 
 class QueuePipeline:
@@ -83,10 +90,8 @@ class QueuePipeline:
             )
         if engine not in ENGINES:
             raise InvalidArgument(f"engine {engine!r} is not known; known: {', '.join(map(repr, ENGINES))}")
-        if not stall_timeout > 0:
-            raise InvalidArgument(f"stall_timeout is a number of seconds above 0; got {stall_timeout!r}")
         self._build_fn = build_fn
-        self._stall_timeout = float(stall_timeout)
+        self._stall_timeout = _seconds(stall_timeout)
         self._engine = engine
         self._check = check
         self._session_config = session_config
@@ -174,8 +179,10 @@ class QueuePipeline:
             replacement = run.replacement_for(error)
             self._last_stats = run.stats
         finally:
-            run.close_session()
-            run.release()
+            try:
+                run.close_session()
+            finally:
+                run.release()
         if replacement is None:
             return True
         if replacement is error:
@@ -217,8 +224,8 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
     Initialises what has no value yet, starts every runner of ``sess.graph`` (whatever the default graph is) and gives
     the coordinator. The end of the data ends the block quietly; what went wrong first in a runner is raised as
     PipelineFailed. On the way out the runners are stopped, every queue is cancelled and the threads are joined; the
-    session stays open; ``coord.stats`` are the accounts. A closed queue cannot be opened again: for a second pass,
-    open a new session.
+    session stays open; ``coord.stats`` are the accounts, also after the block. A closed queue cannot be opened again:
+    for a second pass, open a new session.
 
         with tf.compat.v1.Session(graph=graph) as sess, tfqueue.queue_runners(sess) as coord:
             while not coord.should_stop():
@@ -240,8 +247,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         if engine not in _ENGINES_OF_SESSIONS:
             known = ", ".join(map(repr, _ENGINES_OF_SESSIONS))
             raise InvalidArgument(f"queue_runners has no engine {engine!r}; it has {known}")
-        if not stall_timeout > 0:
-            raise InvalidArgument(f"stall_timeout is a number of seconds above 0; got {stall_timeout!r}")
+        stall_timeout = _seconds(stall_timeout)
         if hasattr(sess, "run_step_fn"):  # a MonitoredSession gives its plain session only inside a step
             sess = sess.run_step_fn(lambda step_context: step_context.session)
         if not (hasattr(sess, "graph") and hasattr(sess, "make_callable")):
@@ -249,7 +255,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         self._session = sess
         self._engine = engine
         self._check = check
-        self._stall_timeout = float(stall_timeout)
+        self._stall_timeout = stall_timeout
         self._run: Run | None = None
         self._outer: Run | None = None
 
@@ -281,10 +287,13 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
             self._outer = None
             return False
         del _OWNED[self._session]
-        run.leave()
-        _CLOSED[self._session] = _CLOSED.get(self._session, frozenset()) | {queue.name for queue in run.topology.queues}
-        replacement = run.replacement_for(error)
-        run.release()
+        try:
+            run.leave()
+            closed = {queue.name for queue in run.topology.queues}
+            _CLOSED[self._session] = _CLOSED.get(self._session, frozenset()) | closed
+            replacement = run.replacement_for(error)
+        finally:
+            run.release()
         if replacement is None:
             return True
         if replacement is error:

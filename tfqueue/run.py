@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from tfqueue import consumers, interrupts
@@ -21,8 +20,9 @@ from tfqueue.engines.lowered import Lowered
 from tfqueue.engines.threads import RunnerThreads
 from tfqueue.errors import PipelineError, PipelineStalled, TFQueueWarning
 from tfqueue.growth import Growth
+from tfqueue.rows import rows_of, unknown_rows
 from tfqueue.startcheck import check_before_start
-from tfqueue.stats import Accounts, PipelineStats, last_dequeue
+from tfqueue.stats import Accounts, PipelineStats
 from tfqueue.topology.model import Topology
 from tfqueue.topology.trace import trace
 from tfqueue.watchdog import Watchdog
@@ -85,7 +85,7 @@ class Run:
         self._left_alive: list[threading.Thread] = []
         self._topology: tuple[int, Topology] | None = None
         self._step: Callable[[], Any] | None = None
-        self._rows_of: Callable[[Any], int] = _no_rows
+        self._rows_of: Callable[[Any], int | None] = unknown_rows
 
     @property
     def topology(self) -> Topology:
@@ -120,7 +120,7 @@ class Run:
             make_step = self._lockstep.make_step
         if self.fetches is not None:
             self._step = make_step(self.fetches)
-            self._rows_of = rows_of(self.topology)
+            self._rows_of = rows_of(self.topology, self.fetches)
         self._watchdog.start()
         self._listening = interrupts.listen(self._interrupt)
 
@@ -282,34 +282,3 @@ def refuse_after_fork() -> None:
         _first_pid.append(os.getpid())
     elif _first_pid[0] != os.getpid():
         raise PipelineError(_AFTER_FORK)
-
-
-def rows_of(topology: Topology) -> Callable[[Any], int]:
-    """How many records a batch has: a function of the batch, as cheap as it can be."""
-    last = last_dequeue(topology)
-    if last is None:
-        return _no_rows
-    if last.kind == "dequeue":
-        return lambda batch: 1
-    if last.kind == "dequeue_many" and last.batch_size is not None:
-        size = last.batch_size
-        return lambda batch: size
-    return _leading_dimension
-
-
-def _no_rows(batch: Any) -> int:
-    return 0
-
-
-def _leading_dimension(batch: Any) -> int:
-    """The length of the first tensor in a nest."""
-    while not isinstance(batch, np.ndarray):
-        if isinstance(batch, dict):
-            batch = next(iter(batch.values()))
-        elif hasattr(batch, "dense_shape"):  # a SparseTensorValue
-            return int(batch.dense_shape[0])
-        elif isinstance(batch, (list, tuple)) and batch:
-            batch = batch[0]
-        else:
-            return 0
-    return len(batch) if batch.ndim else 1

@@ -23,7 +23,8 @@ class StageStats:
         queue: The queue that it fills.
         threads: The number of its threads.
         alive: How many of them are alive.
-        runs: How often it ran to its end. For a producer, that is the number of epochs begun.
+        runs: How often it ran to its end. For a producer, that is the number of epochs begun; for a runner of a class
+            of the user's own with a loop of its own, how often that asked whether to go on.
         records: The elements that it enqueued; None where a run may enqueue any number.
         epochs: True for a producer with enqueue_many, whose runs are epochs.
         source: The user's line that built it, or None.
@@ -95,7 +96,10 @@ class PipelineStats:
 
     def __str__(self) -> str:
         records = "" if self.delivered is None else f", {_count(self.delivered, 'record')}"
-        lines = [f"delivered: {_count(self.steps, 'step')}{records}{', to the end of the data' if self.ended else ''}"]
+        lines = []
+        if self.steps or self.delivered is not None:  # the owner of a session runs the steps unseen
+            end = ", to the end of the data" if self.ended else ""
+            lines.append(f"delivered: {_count(self.steps, 'step')}{records}{end}")
         if self.dropped:
             lines.append(f"dropped: {_count(self.dropped, 'record')}: {self.dropped_why}")
         if self.fetched_elsewhere:
@@ -127,7 +131,7 @@ class Accounts:
         self.steps = 0
         self.step_seconds = 0.0
         self.longest = 0.0
-        self._counted = 0
+        self._counted: int | None = 0
         self.ended = False
         self._queues: dict[str, tuple[int, int, int, int]] = {}  # last, fullest, sum, number of looks
         self._history: list[tuple[float, dict[str, int]]] = []
@@ -147,13 +151,13 @@ class Accounts:
                 self._stride *= 2
         self._looks += 1
 
-    def stepped(self, seconds: float, rows: int) -> None:
-        """Take a step into account that took so long and delivered so many records."""
+    def stepped(self, seconds: float, rows: int | None) -> None:
+        """Take a step into account that took so long and delivered so many records (None: that cannot be told)."""
         self.steps += 1
         self.step_seconds += seconds
         if seconds > self.longest:
             self.longest = seconds
-        self._counted += rows
+        self._counted = None if rows is None or self._counted is None else self._counted + rows
 
     def stats(self, topology: Topology) -> PipelineStats:
         """The accounts as they stand."""
@@ -187,7 +191,7 @@ class Accounts:
             alive=sum(thread.thread.is_alive() for thread in threads),
             runs=runs,
             # Without threads of its own (lockstep, a thread of the user's) nobody has counted.
-            records=None if each is None or not threads else each * runs,
+            records=each * runs if each is not None and threads and all(t.counted for t in threads) else None,
             epochs=producer is not None and enqueue.many,
             source=enqueue.source,
         )

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfqueue import consumers, stall
+from tfqueue.engines.queue_ops import runs_at_once
 from tfqueue.engines.threads import RunnerThreads
 from tfqueue.errors import PipelineStalled, TFQueueError
 from tfqueue.stall import QueueState, RunnerState
@@ -81,7 +82,7 @@ class Watchdog:
             return {}
         if self._ask is None or len(self._asked) != len(handles):
             self._asked = [handle.name for handle in handles]
-            self._ask = self._runners.session.make_callable([[handle.size, handle.is_closed] for handle in handles])
+            self._ask = runs_at_once(self._runners.session, [[handle.size, handle.is_closed] for handle in handles])
         try:
             answers = self._ask()
         except (tf.errors.OpError, RuntimeError):
@@ -163,7 +164,10 @@ class Watchdog:
             in_python_function=stacks.in_python_function,
             other_threads=self._other_threads(stacks),
         )
-        if finding.certain or (finding.cause_name == stall.WORKING and seconds >= PATIENCE * self._stall_timeout):
+        given_up = finding.cause_name != stall.COMPUTING and seconds >= PATIENCE * self._stall_timeout
+        if finding.certain and self.sample() != queues:
+            return  # a runner has closed its queue and ended since the first look at the queues
+        if finding.certain or given_up:
             self._on_stall(stall.report(finding, topology, queues, runners, seconds))
             self._runners.cancel_queues()
         elif tell:

@@ -42,6 +42,11 @@ _BUILD_ERRORS = tuple(
             "the list of file names is empty: check the folder and the pattern that it was made from",
         ),
         (
+            "graph-reset",
+            r"^Do not use tf\.reset_default_graph\(\) to clear nested graphs",
+            "leave tf.reset_default_graph() out: the build function is called in a fresh graph",
+        ),
+        (
             "capacity",
             r"^capacity \d+ must be bigger than min_after_dequeue \d+",
             "set capacity to min_after_dequeue + (number of threads + a few) * batch_size",

@@ -73,6 +73,8 @@ class Evidence:
     @property
     def stage_words(self) -> str | None:
         """The stage in words: what it does, and the queue it fills."""
+        if self.producer is not None and self.producer.kind == "fed":
+            return f"feeding queue {self.producer.queue!r}"
         if self.producer is not None:
             return f"producing {self.producer.kind} for queue {self.producer.queue!r}"
         if self.stage is None:

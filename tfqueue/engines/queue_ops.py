@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
 
 import tensorflow as tf
 
@@ -28,6 +30,16 @@ def apart(graph: tf.Graph) -> Iterator[None]:
         stack.enter_context(graph.device(None))
         stack.enter_context(graph.name_scope("tfqueue/"))
         yield
+
+
+def runs_at_once(session: Any, fetches: Any) -> Callable[[], Any]:
+    """A function that runs ``fetches`` in the thread that calls it.
+
+    Ops that block (a Python function, a full staging area) each hold a thread of TensorFlow's pool, which has as many
+    as the machine has cores. Once all are held, a run that waits for the pool waits for ever, too.
+    """
+    call = session.make_callable(fetches, accept_options=True)
+    return partial(call, options=tf.compat.v1.RunOptions(inter_op_thread_pool=-1))
 
 
 class QueueHandle:

@@ -16,12 +16,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfqueue.consumers import coordinators_of
 from tfqueue.engines.queue_ops import (
     QUEUE_TYPES,
     QueueHandle,
     StagingHandle,
     existing_cancel_ops,
     queue_operations,
+    runs_at_once,
     staging_operations,
 )
 
@@ -38,6 +40,7 @@ class RunnerThread:
     enqueue_op: str
     queue: str
     thread: threading.Thread
+    counted: bool = True  # whether it asks once before each enqueue; a class of the user's own may do otherwise
     turns: int = field(default=0)
 
     @property
@@ -70,7 +73,7 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
 
     @property
     def stats(self) -> Any:
-        """The accounts of the run so far, a `PipelineStats`; None when nothing runs."""
+        """The accounts of the run so far, a `PipelineStats`; they stay after the run. None before the start."""
         return self.tell_stats() if self.tell_stats is not None else None
 
     @property
@@ -79,8 +82,10 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         return self._first_error
 
     def release(self) -> None:
-        """Forget whom to tell."""
-        self._before_step = self._after_error = self.tell_stats = None
+        """Forget whom to tell; the accounts stay as they are now."""
+        stats = self.stats
+        self._before_step = self._after_error = None
+        self.tell_stats = lambda: stats
 
     def watch(self, runner: RunnerThread) -> None:
         """Count the turns of this runner thread from now on."""
@@ -133,6 +138,7 @@ class RunnerThreads:
         self.threads: list[RunnerThread] = []
         self.handles: dict[str, QueueHandle] = {}
         self.foreign: list[Any] = []  # runners that somebody else had started in this session
+        self._foreign_coords: list[Any] = []
         self._all_threads: list[threading.Thread] = []
         self._known_runners: set[int] = set()
         self._cancel_calls: dict[str, Callable[[], Any]] = {}
@@ -164,17 +170,17 @@ class RunnerThreads:
                 continue
             handle = QueueHandle(operation)
             self.handles[operation.name] = handle
-            self._cancel_calls[operation.name] = self.session.make_callable(handle.cancel_op)
+            self._cancel_calls[operation.name] = runs_at_once(self.session, handle.cancel_op)
         for operation in staging_operations(self.graph):
             if operation.name in self._staging_calls or self.graph.finalized:
                 continue
             staging = StagingHandle(operation)
-            calls = (self.session.make_callable(staging.clear_op), self.session.make_callable(staging.fill_op))
+            calls = (runs_at_once(self.session, staging.clear_op), runs_at_once(self.session, staging.fill_op))
             self._staging_calls[operation.name] = calls
         if self.graph.finalized:
             for op in existing_cancel_ops(self.graph):
                 queue = op.inputs[0].op.name
-                self._cancel_calls.setdefault(queue, self.session.make_callable(op))
+                self._cancel_calls.setdefault(queue, runs_at_once(self.session, op))
         self._graph_version = self.graph.version
 
     def _start_new_runners(self) -> None:
@@ -185,18 +191,20 @@ class RunnerThreads:
             threads = runner.create_threads(self.session, coord=self.coord, daemon=True, start=False)
             if not threads:
                 self.foreign.append(runner)
+                self._foreign_coords += coordinators_of(runner)
                 continue
             enqueue_ops = _enqueue_operations(runner)
             for position, thread in enumerate(threads):
                 # create_threads gives one thread an enqueue op, in order, and then the one that closes the queue.
                 if position < len(enqueue_ops):
                     op = enqueue_ops[position]
-                    watched = RunnerThread(runner.name, op.name, _queue_name(runner, op), thread)
+                    watched = RunnerThread(runner.name, op.name, _queue_name(runner, op), thread, _counts(runner))
                     self.coord.watch(watched)
                     self.threads.append(watched)
                 self._all_threads.append(thread)
             for thread in threads:
-                thread.start()
+                if thread.ident is None:  # a class of the user's own may have started it already
+                    thread.start()
 
     # -- look ----------------------------------------------------------------------------------------------------
 
@@ -209,6 +217,13 @@ class RunnerThreads:
             for error in runner.exceptions_raised:
                 if not isinstance(error, _ENDINGS):
                     return FirstError(error, None)
+        for coord in self._foreign_coords:
+            try:
+                coord.raise_requested_exception()
+            except _ENDINGS:
+                continue
+            except Exception as error:  # noqa: BLE001 - whatever a thread of the runner has raised
+                return FirstError(error, None)
         return None
 
     @property
@@ -280,12 +295,18 @@ class RunnerThreads:
             self._cancel_calls.clear()
             self._staging_calls.clear()
             self.handles.clear()
+            self._foreign_coords.clear()
         self.coord.release()
         self.session = None
 
 
 def _enqueue_operations(runner: Any) -> Sequence[tf.Operation]:
     return [op.op if hasattr(op, "op") else op for op in runner.enqueue_ops]
+
+
+def _counts(runner: Any) -> bool:
+    """Whether a runner asks the coordinator once before each enqueue, as a class of the user's own need not."""
+    return type(runner) is tf1.train.QueueRunner
 
 
 def _queue_name(runner: Any, enqueue_op: tf.Operation) -> str:
