@@ -71,8 +71,10 @@ class Call:
         call = plain(self.call)
         if self.runs_python:
             return _map_until_stopped(dataset, call)
-        # Ops that keep a state must be run in the order of the records.
-        return dataset.map(call, num_parallel_calls=None if self.in_order else tf.data.AUTOTUNE)
+        # Ops that keep a state must be run in the order of the records; where there are no ops, there is no work
+        # that other threads would be worth asking for.
+        alone = self.in_order or not self.function.graph_def.node
+        return dataset.map(call, num_parallel_calls=None if alone else tf.data.AUTOTUNE)
 
 
 def _in_frames(call: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
