@@ -131,3 +131,14 @@ def test_the_accounts_of_a_session_of_ones_own_stay(path) -> None:
                 session.run(batch)
     assert coord.stats.stages[-1].records == 20
     assert "delivered" not in str(coord.stats)
+
+
+def test_an_engine_without_threads_shows_no_counts_and_no_ops_of_its_own(path) -> None:
+    with tfqueue.QueuePipeline(labels([path], 8), engine="lockstep", check=False) as pipeline:
+        assert sum(len(batch) for batch in pipeline) == 16
+    assert [stage.name for stage in pipeline.stats.stages] == [
+        "input_producer/input_producer_EnqueueMany",
+        "batch/fifo_queue_enqueue",
+    ]
+    assert "0/0" not in str(pipeline.stats)
+    assert "epoch" not in str(pipeline.stats)

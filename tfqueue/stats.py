@@ -111,9 +111,12 @@ class PipelineStats:
             lines.append(f"waited: {mean:.3g} ms a step, {1000 * self.longest_step_seconds:.3g} ms at most")
         rows: list[tuple[str, ...]] = [("stage", "threads", "runs", "records")]
         for stage in self.stages:
-            runs = f"{_count(stage.runs, 'epoch')}" if stage.epochs else f"{stage.runs:,}"
+            runs = _count(stage.runs, "epoch") if stage.epochs else f"{stage.runs:,}"
             records = "?" if stage.records is None else f"{stage.records:,}"
-            rows.append((stage.name, f"{stage.alive}/{stage.threads} alive", runs, records))
+            if stage.threads:
+                rows.append((stage.name, f"{stage.alive}/{stage.threads} alive", runs, records))
+            else:  # another engine, or a thread of the user's, runs it uncounted
+                rows.append((stage.name, "none", "?", records))
         lines += _table(rows)
         rows = [("queue", "capacity", "size now", "fullest", "mean")]
         for queue in self.queues:
@@ -174,7 +177,7 @@ class Accounts:
             fetched_elsewhere=elsewhere,
             step_seconds=self.step_seconds,
             longest_step_seconds=self.longest,
-            stages=tuple(self._stage(topology, enqueue) for enqueue in topology.enqueues),
+            stages=tuple(self._stage(topology, e) for e in topology.enqueues if not e.name.startswith("tfqueue/")),
             queues=tuple(self._queue(topology, name) for name in names),
             history=tuple((at, tuple(sizes.get(name, 0) for name in names)) for at, sizes in self._history),
         )
