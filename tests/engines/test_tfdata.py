@@ -335,3 +335,21 @@ def test_arguments():
         to_dataset(tf.Graph())
     with pytest.raises(InvalidArgument, match="returns its own"):
         to_dataset(builders.cifar, "x:0")
+
+
+def test_a_python_function_behind_a_parsed_feature(tmp_path) -> None:
+    path = str(tmp_path / "labels.tfrecord")
+    with tf.io.TFRecordWriter(path) as writer:
+        for number in range(5):
+            feature = tf.train.Feature(int64_list=tf.train.Int64List(value=[number]))
+            writer.write(tf.train.Example(features=tf.train.Features(feature={"label": feature})).SerializeToString())
+
+    def build_fn():
+        names = tf1.train.string_input_producer([path], num_epochs=1, shuffle=False)
+        record = tf1.TFRecordReader().read(names)[1]
+        label = tf1.parse_single_example(record, {"label": tf1.FixedLenFeature([], tf.int64)})["label"]
+        doubled = tf1.py_func(lambda value: 2 * value, [label], tf.int64)
+        doubled.set_shape([])
+        return tf1.train.batch([doubled], 2)
+
+    assert [batch.tolist() for batch in numpy_batches(to_dataset(build_fn))] == [[0, 2], [4, 6]]

@@ -92,7 +92,8 @@ def _map_until_stopped(dataset: Any, call: Callable[..., tuple[Any, ...]]) -> An
 
     Dataset.map takes that for an error, since it promises as many elements as it gets.
     """
-    function = tf.function(call, autograph=False).get_concrete_function(*dataset.element_spec)
+    taken = dataset.element_spec if isinstance(dataset.element_spec, tuple) else (dataset.element_spec,)
+    function = tf.function(call, autograph=False).get_concrete_function(*taken)
     spec = function.structured_outputs
     structure = tuple(tf.TensorSpec(output.shape, output.dtype) for output in spec)
     variant = tf.raw_ops.MapDataset(
