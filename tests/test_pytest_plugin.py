@@ -55,6 +55,7 @@ def test_different_streams_fail_with_the_first_lines_and_leave_the_report(pytest
     result.stdout.fnmatch_lines(["*different in records, values*", "*label is 0 in the reference, 1 in the candidate*"])
     (report,) = (pytester.path / "reports").glob("*.json")
     assert json.loads(report.read_text())["equivalent"] is False
+    assert report.with_suffix(".html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
 def test_goldens(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

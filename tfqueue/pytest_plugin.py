@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--equivalence-dir",
         metavar="DIR",
-        help="folder in which a failed comparison leaves its report as JSON",
+        help="folder in which a failed comparison leaves its report, as JSON and as an HTML page with pictures",
     )
     group.addoption(
         "--update-goldens",
@@ -90,7 +90,8 @@ def _fail(request: pytest.FixtureRequest, report: Any) -> None:
         target = Path(folder) / f"{_file_name(request.node.nodeid)}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         report.to_json(target)
-        words.append(f"  the whole report: {target}")
+        report.to_html(target.with_suffix(".html"))
+        words.append(f"  the whole report: {target} and .html")
     pytest.fail("\n".join(words), pytrace=False)
 
 

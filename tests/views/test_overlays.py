@@ -35,6 +35,14 @@ def test_boxes_in_pixels_and_padding():
     np.testing.assert_array_equal(over.boxes[0], [[4, 6, 10, 20]])
     np.testing.assert_array_equal(over.boxes[1], [[1, 2, 3, 70]])
     assert "in pixels" in over.notes[0]
+    assert "Not drawn: 1 with corners" in over.notes[0]
+
+
+def test_boxes_the_wrong_way_round_are_said_not_to_be_drawn():
+    over = find({"boxes": np.array([[[30, 6, 10, 20]], [[4, 6, 10, 20]]])})
+    assert [len(boxes) for boxes in over.boxes] == [0, 1]
+    assert "Not drawn: 1 with corners the wrong way round or not finite (is this the box_order?)." in over.notes[0]
+    assert "Not drawn" not in find({"boxes": np.array([[[4, 6, 10, 20]], [[0, 0, 0, 0]]])}).notes[0]
 
 
 def test_four_features_of_changing_length():

@@ -100,13 +100,18 @@ def _boxes(
     largest = max((float(np.abs(row).max()) for row in rows if row.size), default=0.0)
     relative = largest <= 2
     in_pixels = []
+    odd = 0
     for row, image in zip(rows, images, strict=False):
         scale = np.array(image.shape[:2] * 2, np.float64) if relative else np.ones(4)
         box = np.stack(_corners(row, order), axis=1) * scale
         # Batches are padded with boxes of no size.
         drawn = (box[:, 2] > box[:, 0]) & (box[:, 3] > box[:, 1]) & np.isfinite(box).all(axis=1)
         in_pixels.append(box[drawn])
-    return in_pixels, names, f"Boxes: {words}, {'as parts of the image' if relative else 'in pixels'}."
+        odd += int((~((box[:, 2] >= box[:, 0]) & (box[:, 3] >= box[:, 1]) & np.isfinite(box).all(axis=1))).sum())
+    note = f"Boxes: {words}, {'as parts of the image' if relative else 'in pixels'}."
+    if odd:
+        note += f" Not drawn: {odd} with corners the wrong way round or not finite (is this the box_order?)."
+    return in_pixels, names, note
 
 
 def _corners(row: NDArray[Any], order: str) -> tuple[NDArray[Any], ...]:
