@@ -158,3 +158,20 @@ def test_static_shapes_are_told_but_do_not_count() -> None:
     assert shape.status == "same"
     assert "static shapes differ: n [6] in the reference, [?] in the candidate" in shape.summary
     assert shape.evidence["n"]["static_candidate"] == "[?]"
+
+
+def test_batches_that_overtake_each_other_are_the_same_where_the_order_is_free() -> None:
+    def build() -> Any:
+        queue = tf1.FIFOQueue(4, tf.int32)
+        number = tf1.train.range_input_producer(6, num_epochs=1, shuffle=False).dequeue()
+        enqueue = queue.enqueue([tf.range(1 + number % 3)])
+        tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [enqueue] * 2))
+        return queue.dequeue()
+
+    sizes = [2, 1, 3, 1, 3, 2]
+    with pytest.warns(tfqueue.errors.TFQueueWarning):
+        report = tfqueue.compare(build, [np.arange(size, dtype=np.int32) for size in sizes])
+    assert report.check("batches").status == "same"
+    with pytest.warns(tfqueue.errors.TFQueueWarning):
+        report = tfqueue.compare(build, [np.arange(size, dtype=np.int32) for size in [3, 1, 2, 3, 3, 0]])
+    assert report.check("batches").status == "different"

@@ -148,7 +148,8 @@ class Aligned:
         """Decide, once, whether records at the same place are the same records."""
         if not self._judged:
             self._judged = True
-            self.active = self.equal >= self.compared / 2 or self.alike() is not False
+            with np.errstate(all="ignore"):  # values may be anything
+                self.active = self.equal >= self.compared / 2 or self.alike() is not False
 
     def _look(self, reference: Chunk, candidate: Chunk, rows: Array) -> None:
         for row in rows[: _PAIRS - len(self.pairs)]:
