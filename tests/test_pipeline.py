@@ -378,6 +378,19 @@ def test_the_accounts_of_a_session_of_ones_own(path) -> None:
         assert {stage.name: stage.records for stage in coord.stats.stages}["batch/fifo_queue_enqueue"] >= 4
 
 
+def test_a_graph_from_a_metagraph_file(path, tmp_path) -> None:
+    graph, batch = graph_of(labels([path], 5))
+    with graph.as_default():
+        tf1.train.export_meta_graph(str(tmp_path / "graph.meta"))
+    got = []
+    with tf.Graph().as_default(), tf1.Session() as session:
+        tf1.train.import_meta_graph(str(tmp_path / "graph.meta"))
+        with tfqueue.queue_runners(session) as coord:
+            while not coord.should_stop():
+                got.extend(session.run(batch.name).tolist())
+    assert got == list(range(20))
+
+
 def test_a_second_block_on_closed_queues_is_refused_with_a_way_out(path) -> None:
     graph, batch = graph_of(labels([path], 5))
     with tf1.Session(graph=graph) as session:

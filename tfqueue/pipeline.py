@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tfqueue.build import build, name_of
 from tfqueue.diagnosis.failure import failure
-from tfqueue.engines.threads import WatchedCoordinator
+from tfqueue.engines.threads import WatchedCoordinator, queue_of_runner
 from tfqueue.errors import InvalidArgument, PipelineError
 from tfqueue.initialize import initialize_all, initialize_missing
 from tfqueue.run import Run, refuse_after_fork
@@ -207,7 +207,7 @@ _CLOSED: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()
 
 def _refuse_closed_queues(session: Any) -> None:
     for runner in session.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
-        name = runner.queue.queue_ref.op.name if runner.queue is not None else None
+        name = queue_of_runner(runner)
         if name in _CLOSED.get(session, frozenset()):
             raise InvalidArgument(
                 f"queue {name!r} of this session was closed when an earlier queue_runners block ended, and a closed "

@@ -314,4 +314,13 @@ def _queue_name(runner: Any, enqueue_op: tf.Operation) -> str:
     for tensor in enqueue_op.inputs:
         if tensor.op.type in QUEUE_TYPES:
             return str(tensor.op.name)
-    return str(runner.queue.queue_ref.op.name if runner.queue is not None else runner.name)
+    return queue_of_runner(runner) or str(runner.name)
+
+
+def queue_of_runner(runner: Any) -> str | None:
+    """The op name of the queue that a runner says it fills; None when it says none."""
+    queue = runner.queue
+    # A runner that comes from a MetaGraph has the queue's op, or its output, where others have a queue object.
+    found = getattr(queue, "queue_ref", queue)
+    found = getattr(found, "op", found)
+    return str(found.name) if found is not None else None
