@@ -1,4 +1,4 @@
-"""Runs the programs of the project the way a person does, but inside the test process (importing TensorFlow is slow)."""
+"""Runs the programs of the project as a person does, but inside the test process (importing TensorFlow is slow)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ def run_program(path: Path, *arguments: str) -> str:
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # deprecation notices of the TF1 calls
     try:
         with contextlib.redirect_stdout(printed):
+            code = None
             try:
                 runpy.run_path(str(path), run_name="__main__")
             except SystemExit as end:
-                assert not end.code, f"{path} ended with {end.code}:\n{printed.getvalue()}"
+                code = end.code
+            assert not code, f"{path} ended with {code}:\n{printed.getvalue()}"
     finally:
         sys.argv = before
         logging.getLogger("tensorflow").setLevel(level)

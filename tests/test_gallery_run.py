@@ -1,4 +1,4 @@
-"""Every program of the gallery behind QueuePipeline: the right records, and with a fault the true cause, never a hang."""
+"""Every program of the gallery behind QueuePipeline: the right records; with a fault the true cause, never a hang."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def start():
     """Starts a program; gives the process once it has said "ready"."""
     started = []
 
-    def start_program(body: str) -> subprocess.Popen[str]:
-        environment = os.environ | {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    def start_program(body: str, *, log_level: str = "3") -> subprocess.Popen[str]:
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": log_level}
         child = subprocess.Popen(
             [sys.executable, "-u", "-c", PRELUDE + body],
             stdout=subprocess.PIPE,
@@ -169,3 +169,27 @@ with tfqueue.QueuePipeline(endless) as pipeline:
 print("parent goes on")
 """)
     assert end_of(child) == (0, "refused: True\nrefused: True\nparent goes on\n")
+
+
+def test_a_clean_stop_prints_nothing(start) -> None:
+    # TensorFlow's own warnings included: a cancelled enqueue makes it print one for each queue.
+    child = start(
+        """
+def endless():
+    numbers = tf1.train.slice_input_producer([list(range(50))])
+    return tf1.train.shuffle_batch(numbers, 3, capacity=30, min_after_dequeue=10, num_threads=3)
+for _ in range(5):
+    with tfqueue.QueuePipeline(endless, check=False) as pipeline:
+        next(pipeline)
+with tf.Graph().as_default(), tf1.Session() as session:
+    batch = endless()
+    with tfqueue.queue_runners(session, check=False) as coord:
+        session.run(batch)
+        print("ready")
+        coord.request_stop()
+        coord.join()
+print("ended")
+""",
+        log_level="0",
+    )
+    assert end_of(child) == (0, "ended\n")

@@ -212,3 +212,28 @@ def test_functions_that_hold_all_threads_of_tensorflow_do_not_hold_the_way_out(p
     releaser.join()
     assert in_time
     assert all(in_time)
+
+
+def test_blocked_functions_do_not_hold_up_the_failure_of_another(path) -> None:
+    # More functions block than TensorFlow's shared pool has threads.
+    event = threading.Event()
+
+    def work(label):
+        if label == 3:
+            raise ValueError("no such case")
+        if label > 3:
+            event.wait(60)
+        return label
+
+    def build_fn():
+        label = tf1.py_func(work, [parse([path], LABEL)["label"]], tf.int64)
+        label.set_shape([])
+        return tf1.train.batch([label], 20, num_threads=8)
+
+    pipeline = tfqueue.QueuePipeline(build_fn, check=False)
+    with pytest.raises(tfqueue.errors.PipelineFailed, match="no such case"), pipeline:
+        try:
+            next(pipeline)
+        finally:
+            assert not event.is_set()
+            event.set()

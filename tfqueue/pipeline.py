@@ -15,7 +15,7 @@ from tfqueue.diagnosis.failure import failure
 from tfqueue.engines.threads import WatchedCoordinator, queue_of_runner
 from tfqueue.errors import InvalidArgument, PipelineError
 from tfqueue.initialize import initialize_all, initialize_missing
-from tfqueue.run import Run, refuse_after_fork
+from tfqueue.run import Run, config_for, refuse_after_fork
 from tfqueue.stats import PipelineStats
 from tfqueue.topology.model import Topology
 
@@ -54,7 +54,8 @@ class QueuePipeline:
             once, what was probably not meant is a TFQueueWarning. It takes milliseconds.
         stall_timeout: Seconds. When nothing has moved for so long and nothing can move any more, PipelineStalled is
             raised; a stage that is only slow is warned about.
-        session_config: A `tf.compat.v1.ConfigProto` for the session.
+        session_config: A `tf.compat.v1.ConfigProto` for the session. Without one, a graph with ops that block a thread
+            of TensorFlow's pool (py_func, staging areas) gets a pool of its own with room for all runners.
         init_fn: Called with the session after the initialisers and before the runners start, for values that must
             be fed or restored.
 
@@ -147,7 +148,7 @@ class QueuePipeline:
         refuse_after_fork()
         graph = tf.Graph()
         fetches = build(self._build_fn, graph)
-        session = tf1.Session(graph=graph, config=self._session_config)
+        session = tf1.Session(graph=graph, config=self._session_config or config_for(graph))
         try:
             try:
                 initialize_all(graph, session)

@@ -282,3 +282,17 @@ def refuse_after_fork() -> None:
         _first_pid.append(os.getpid())
     elif _first_pid[0] != os.getpid():
         raise PipelineError(_AFTER_FORK)
+
+
+def config_for(graph: tf.Graph) -> Any:
+    """The session configuration that a graph needs; None where the usual one will do.
+
+    A Python function, or a staging area without room, holds a thread of the pool that all sessions share, which has as
+    many as the machine has cores. With all of them held no step can go on, not even the one that would say why.
+    """
+    blocking = {"PyFunc", "PyFuncStateless", "EagerPyFunc", "Stage", "MapStage"}
+    if not any(op.type in blocking for op in graph.get_operations()):
+        return None
+    runners = graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS)
+    threads = sum(len(runner.enqueue_ops) for runner in runners) + (os.cpu_count() or 1)
+    return tf.compat.v1.ConfigProto(use_per_session_threads=True, inter_op_parallelism_threads=threads)

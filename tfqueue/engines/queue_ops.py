@@ -43,24 +43,32 @@ def runs_at_once(session: Any, fetches: Any) -> Callable[[], Any]:
 
 
 class QueueHandle:
-    """One queue of a graph with ops that close it, tell its size and tell whether it is closed.
+    """One queue of a graph with ops that close it, take from it, tell its size and tell whether it is closed.
 
     The ops are made at once, so that the graph may be finalized afterwards.
     """
 
-    __slots__ = ("cancel_op", "is_closed", "name", "operation", "size")
+    __slots__ = ("cancel_op", "capacity", "close_op", "is_closed", "name", "operation", "size", "take_op")
 
     def __init__(self, operation: tf.Operation) -> None:
         self.operation = operation
         self.name: str = operation.name
         raw = tf.raw_ops
         handle = operation.outputs[0]
+        self.capacity: int = operation.get_attr("capacity")  # -1 where there is no bound
+        dtypes = list(operation.get_attr("component_types"))
+        if operation.type.startswith("Priority"):
+            dtypes.insert(0, tf.int64)  # the priority comes out with the element, but is not in the attribute
         with apart(operation.graph):
             if operation.type.endswith("V2"):
+                self.close_op = raw.QueueCloseV2(handle=handle, cancel_pending_enqueues=False)
+                self.take_op = raw.QueueDequeueV2(handle=handle, component_types=dtypes)[0].op
                 self.cancel_op = raw.QueueCloseV2(handle=handle, cancel_pending_enqueues=True)
                 self.size = raw.QueueSizeV2(handle=handle)
                 self.is_closed = raw.QueueIsClosedV2(handle=handle)
             else:  # graphs saved before TensorFlow 1.0 have queues with string handles
+                self.close_op = raw.QueueClose(handle=handle, cancel_pending_enqueues=False)
+                self.take_op = raw.QueueDequeue(handle=handle, component_types=dtypes)[0].op
                 self.cancel_op = raw.QueueClose(handle=handle, cancel_pending_enqueues=True)
                 self.size = raw.QueueSize(handle=handle)
                 self.is_closed = raw.QueueIsClosed(handle=handle)

@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfqueue.consumers import coordinators_of
+from tfqueue.consumers import coordinators_of, look
 from tfqueue.engines.queue_ops import (
     QUEUE_TYPES,
     QueueHandle,
@@ -28,6 +28,10 @@ from tfqueue.engines.queue_ops import (
 )
 
 tf1 = tf.compat.v1
+
+# How long runners have to end by themselves, and how often they are looked at meanwhile.
+_QUIET_SECONDS = 0.5
+_QUIET_PAUSE = 0.0005
 
 _ENDINGS = (tf.errors.OutOfRangeError, tf.errors.CancelledError)
 
@@ -61,10 +65,16 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
     """A coordinator that counts the turns of the runner threads and keeps the first error with its origin."""
 
     def __init__(
-        self, before_step: Callable[[], None] | None = None, after_error: Callable[[], None] | None = None
+        self,
+        before_step: Callable[[], None] | None = None,
+        after_error: Callable[[], None] | None = None,
+        before_join: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._after_error = after_error
+        self._before_join = before_join
+        self._closers: set[threading.Thread] = set()
+        self._close_now = threading.Event()
         self._runner_threads: dict[threading.Thread, RunnerThread] = {}
         self._before_step = before_step
         self._first_error: FirstError | None = None
@@ -84,8 +94,26 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
     def release(self) -> None:
         """Forget whom to tell; the accounts stay as they are now."""
         stats = self.stats
-        self._before_step = self._after_error = None
+        self._before_step = self._after_error = self._before_join = None
         self.tell_stats = lambda: stats
+
+    def hold(self, closer: threading.Thread) -> None:
+        """Let this thread of a runner's, which cancels its queue on a stop, wait until `close_now`."""
+        self._closers.add(closer)
+
+    def close_now(self) -> None:
+        """Let the threads that cancel the runners' queues do so."""
+        self._close_now.set()
+
+    def wait_for_stop(self, timeout: float | None = None) -> bool:
+        if threading.current_thread() in self._closers:
+            return self._close_now.wait(timeout)
+        return bool(super().wait_for_stop(timeout))
+
+    def join(self, *arguments: Any, **options: Any) -> None:
+        if self._before_join is not None and self.stopping:
+            self._before_join()
+        super().join(*arguments, **options)
 
     def watch(self, runner: RunnerThread) -> None:
         """Count the turns of this runner thread from now on."""
@@ -116,6 +144,8 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         if self.joined:  # a straggler's error after the end: there is nobody left to hear it
             return
         super().request_stop(ex)
+        if ex is not None:
+            self.close_now()
         if ex is not None and self._after_error is not None:
             # The runners' own threads close their queues on a stop, too; but measured, when an assertion inside a
             # tf.cond fails, in two runs of five a queue stays open, and who waits for it waits for ever.
@@ -134,7 +164,7 @@ class RunnerThreads:
     def __init__(self, graph: tf.Graph, session: Any, *, before_step: Callable[[], None] | None = None) -> None:
         self.graph = graph
         self.session = session
-        self.coord = WatchedCoordinator(before_step, after_error=self.cancel_queues)
+        self.coord = WatchedCoordinator(before_step, after_error=self.cancel_queues, before_join=self.end_quietly)
         self.threads: list[RunnerThread] = []
         self.handles: dict[str, QueueHandle] = {}
         self.foreign: list[Any] = []  # runners that somebody else had started in this session
@@ -201,6 +231,8 @@ class RunnerThreads:
                     watched = RunnerThread(runner.name, op.name, _queue_name(runner, op), thread, _counts(runner))
                     self.coord.watch(watched)
                     self.threads.append(watched)
+                else:
+                    self.coord.hold(thread)
                 self._all_threads.append(thread)
             for thread in threads:
                 if thread.ident is None:  # a class of the user's own may have started it already
@@ -279,8 +311,38 @@ class RunnerThreads:
             The threads that are still alive.
         """
         self.coord.request_stop()
+        self.end_quietly()
         self.cancel_queues()
         return self.join(grace)
+
+    def end_quietly(self) -> None:
+        """After a stop without an error: let the runners end by themselves, as far as they can in a moment.
+
+        A cancelled enqueue makes TensorFlow print a warning for each queue. So a runner that waits for room is given
+        it, and sees the stop; one that waits for an element learns that there will be none. What is still alive after
+        that is cancelled.
+        """
+        deadline = time.monotonic() + _QUIET_SECONDS
+        calls: dict[str, tuple[Callable[[], Any], ...]] = {}
+        filled = {runner.queue for runner in self.threads}
+        while self.first_error is None and self.handles and time.monotonic() < deadline:
+            alive = {runner.queue for runner in self.threads if runner.thread.is_alive()}
+            if not alive or set(look(self.session).in_session) - self.thread_idents() - {threading.get_ident()}:
+                break  # somebody else takes from the queues: what we would take might be waited for
+            for name, handle in list(self.handles.items()):
+                if name not in calls:
+                    ops = (handle.size, handle.take_op, handle.is_closed, handle.close_op)
+                    calls[name] = tuple(runs_at_once(self.session, op) for op in ops)
+                size, take, is_closed, close = calls[name]
+                try:
+                    if name in alive and 0 <= handle.capacity <= size():
+                        take()
+                    elif name not in alive and name in filled and not is_closed():
+                        close()
+                except (tf.errors.OpError, RuntimeError):
+                    continue
+            time.sleep(_QUIET_PAUSE)
+        self.coord.close_now()
 
     def join(self, grace: float) -> list[threading.Thread]:
         """Join the runner threads for at most ``grace`` seconds together; returns those still alive."""
