@@ -237,3 +237,25 @@ def test_blocked_functions_do_not_hold_up_the_failure_of_another(path) -> None:
         finally:
             assert not event.is_set()
             event.set()
+
+
+def test_a_filter_that_lets_nothing_pass_is_told_while_it_runs(path) -> None:
+    told = threading.Event()
+    words: list[str] = []
+
+    def build_fn():
+        label = parse([path], LABEL, num_epochs=None)["label"]
+        keep = tf1.py_func(told.is_set, [], tf.bool)
+        keep.set_shape([])
+        return tf1.train.maybe_batch([label], keep, 4)
+
+    def show(message, *_args, **_kwargs) -> None:
+        words.append(str(message))
+        told.set()  # from now on it lets everything pass
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TFQueueWarning)
+        warnings.showwarning = show
+        with tfqueue.QueuePipeline(build_fn, check=False, stall_timeout=0.2) as pipeline:
+            assert len(next(pipeline)) == 4
+    assert "does a filter" in words[0]

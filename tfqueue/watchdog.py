@@ -97,6 +97,8 @@ class Watchdog:
         seen: Any = None
         tell_after = self._stall_timeout
         waited: frozenset[tuple[int, int]] = frozenset()
+        waits_since = moved_at
+        tell_of_wait_after = self._stall_timeout
         while not self._end.wait(pause):
             now = time.monotonic()
             stacks = consumers.look(self._runners.session)
@@ -104,6 +106,8 @@ class Watchdog:
             queues = {} if self._runners.stopping else self.sample()
             if waiting and waiting == waited:
                 self._wake_who_waits_in_vain(queues)
+            else:
+                waits_since, tell_of_wait_after = now, self._stall_timeout
             waited = waiting
             if self._runners.stopping:
                 continue
@@ -119,6 +123,9 @@ class Watchdog:
             )
             if signature != seen or not waiting:
                 seen, moved_at, tell_after = signature, now, self._stall_timeout
+                if waiting and now - waits_since >= tell_of_wait_after:
+                    tell_of_wait_after *= 2
+                    self._judge(queues, stacks, now - waits_since, tell=True, moving=True)
                 continue
             seconds = now - moved_at
             if seconds < self._stall_timeout:
@@ -147,7 +154,15 @@ class Watchdog:
         runners = self._runners.thread_idents()
         return frozenset((t, step.call) for t, step in stacks.in_session.items() if t not in runners)
 
-    def _judge(self, queues: Mapping[str, QueueState], stacks: consumers.Stacks, seconds: float, *, tell: bool) -> None:
+    def _judge(
+        self,
+        queues: Mapping[str, QueueState],
+        stacks: consumers.Stacks,
+        seconds: float,
+        *,
+        tell: bool,
+        moving: bool = False,
+    ) -> None:
         mine = self._runners.thread_idents()
         fetched = [step.fetches for thread, step in stacks.in_session.items() if thread not in mine]
         try:
@@ -164,6 +179,13 @@ class Watchdog:
             in_python_function=stacks.in_python_function,
             other_threads=self._other_threads(stacks),
         )
+        if moving:  # the runners are at work, but the step goes on waiting
+            if finding.cause_name != stall.COMPUTING:
+                self._on_slow(
+                    f"a step has waited {seconds:.3g} s so far, though the runners are at work: does a filter "
+                    f"(maybe_batch, keep_input, a tf.cond around an enqueue) let anything pass?"
+                )
+            return
         given_up = finding.cause_name != stall.COMPUTING and seconds >= PATIENCE * self._stall_timeout
         if finding.certain and self.sample() != queues:
             return  # a runner has closed its queue and ended since the first look at the queues
