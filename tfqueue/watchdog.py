@@ -138,6 +138,8 @@ class Watchdog:
         if self._runners.stopping:
             # A failure closes the queues of runners only; a step may wait for one that a thread of the user's fed.
             self._runners.cancel_queues()
+        else:
+            self._runners.close_ended()
         if self._runners.has_staging_areas and self._nothing_will_come(queues):
             self.filled = True
             self._runners.fill_staging_areas()

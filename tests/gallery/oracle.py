@@ -27,7 +27,7 @@ class Run:
     error: BaseException | None
 
 
-def run(program: Program, *, steps: int | None = None, timeout: float = 60.0, graph_optimizer: bool = True) -> Run:
+def run(program: Program, *, steps: int | None = None, timeout: float = 20.0, graph_optimizer: bool = True) -> Run:
     """Runs `program` to the end of its data (an endless one for ``program.steps`` batches).
 
     Args:
@@ -39,6 +39,16 @@ def run(program: Program, *, steps: int | None = None, timeout: float = 60.0, gr
     Raises:
         TimeoutError: It hung. Its daemon threads stay behind: nothing ends a blocked ``session.run`` safely.
     """
+    # TensorFlow sometimes loses the close of a queue, and a sound program then waits for ever: it is run anew.
+    for _ in range(2):
+        try:
+            return _run_once(program, steps, timeout, graph_optimizer)
+        except TimeoutError:
+            continue
+    return _run_once(program, steps, timeout, graph_optimizer)
+
+
+def _run_once(program: Program, steps: int | None, timeout: float, graph_optimizer: bool) -> Run:
     config = tf.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = not graph_optimizer
     results: list[Run] = []

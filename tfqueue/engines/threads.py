@@ -284,6 +284,20 @@ class RunnerThreads:
                 except (tf.errors.OpError, RuntimeError):
                     continue  # already closed, or the session is gone: either way nobody waits in it any more
 
+    def close_ended(self) -> None:
+        """Close, if need be again, the queues whose runner threads have all ended.
+
+        The last thread of a runner closes the queue when its input has ended. Seen, if seldom: the threads have ended,
+        and who waits for the queue waits for ever all the same, in plain TensorFlow too. A close wakes whoever waits.
+        """
+        for name, close in list(self._cancel_calls.items()):
+            threads = [runner.thread for runner in self.threads if runner.queue == name]
+            if threads and not any(thread.is_alive() for thread in threads):
+                try:
+                    close()
+                except (tf.errors.OpError, RuntimeError):
+                    continue
+
     def fill_staging_areas(self) -> None:
         """Give who waits for an element of a staging area a worthless one.
 
