@@ -86,6 +86,8 @@ def test_what_other_code_needs_is_there(path) -> None:
         assert pipeline.session.run(pipeline.fetches).tolist() == [0, 1, 2, 3]
         assert pipeline.fetches.graph is pipeline.graph
         assert not pipeline.coord.should_stop()
+        # The ops with which the run looks at the queues, and closes them, are not part of the user's pipeline.
+        assert [dequeue.name for dequeue in pipeline.topology.dequeues] == ["batch"]
     with pytest.raises(PipelineError, match="is not running; enter it first"):
         _ = pipeline.session
 

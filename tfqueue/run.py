@@ -83,16 +83,16 @@ class Run:
         self._raise_later: TFQueueWarning | None = None
         self._listening = False
         self._left_alive: list[threading.Thread] = []
-        self._topology: tuple[int, Topology] | None = None
+        self._topology: Topology | None = None
         self._step: Callable[[], Any] | None = None
         self._rows_of: Callable[[Any], int | None] = unknown_rows
 
     @property
     def topology(self) -> Topology:
-        """The topology of the graph as it is now."""
-        if self._topology is None or self._topology[0] != self.graph.version:
-            self._topology = (self.graph.version, trace(self.graph, self.fetches))
-        return self._topology[1]
+        """The topology of the graph, traced anew only when the user has added ops to it."""
+        if self._topology is None:
+            self._topology = trace(self.graph, self.fetches)
+        return self._topology
 
     @property
     def stats(self) -> PipelineStats:
@@ -108,6 +108,7 @@ class Run:
 
     def start(self) -> None:
         """Start the runners, the watchdog, and the ear for Ctrl-C."""
+        topology = self.topology  # before the ops that close and ask the queues are added, which are not the user's
         if self._lowered is not None:
             make_step = self._lowered.make_step
         elif self._lockstep is None:
@@ -120,7 +121,7 @@ class Run:
             make_step = self._lockstep.make_step
         if self.fetches is not None:
             self._step = make_step(self.fetches)
-            self._rows_of = rows_of(self.topology, self.fetches)
+            self._rows_of = rows_of(topology, self.fetches)
         self._watchdog.start()
         self._listening = interrupts.listen(self._interrupt)
 
@@ -136,6 +137,8 @@ class Run:
         if threading.get_ident() == self._owner:
             grown = self.runners.grown
             self._growth.step(grown=grown)
+            if grown:
+                self._topology = None
             if grown and self._lockstep is None and self._lowered is None:
                 self.runners.rescan()
             elif grown:
