@@ -338,15 +338,19 @@ def test_a_supervisor_that_started_the_runners_itself(path) -> None:
 
 def test_runners_that_died_before_the_block_are_started_again(path) -> None:
     graph, batch = graph_of(labels([path], 5))
-    with tf1.Session(graph=graph) as session:
-        with _errors_of_threads() as errors:  # before the initialisers: each dies of it, and the queue stays open
+    # Runners without a coordinator raise in their threads: the producer's before the initialisers have run, the
+    # others' when their session is closed. So they are waited for inside of the block that takes their errors.
+    with _errors_of_threads() as errors:
+        with tf1.Session(graph=graph) as session:
             threads = tf1.train.start_queue_runners(session)
             for thread in threads:
                 if "input_producer" in thread.name:
                     thread.join(30)
-        assert errors
-        with tfqueue.queue_runners(session):
-            assert session.run(batch).tolist() == [0, 1, 2, 3, 4]
+            assert errors
+            with tfqueue.queue_runners(session):
+                assert session.run(batch).tolist() == [0, 1, 2, 3, 4]
+        for thread in threads:
+            thread.join(30)
 
 
 def test_the_failure_of_runners_that_were_started_with_another_coordinator(path) -> None:
