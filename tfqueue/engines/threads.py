@@ -196,10 +196,13 @@ class RunnerThreads:
     def adopt_queues(self) -> None:
         """Make the ops that look at, close and wake the queues and staging areas of the graph as it is now."""
         for operation in queue_operations(self.graph):
-            if operation.name in self._cancel_calls or self.graph.finalized:
+            if operation.name in self._cancel_calls:
                 continue
-            handle = QueueHandle(operation)
-            self.handles[operation.name] = handle
+            handle = self.handles.get(operation.name)  # made before the graph was finalized, by who saw that coming
+            if handle is None:
+                if self.graph.finalized:
+                    continue
+                handle = self.handles[operation.name] = QueueHandle(operation)
             self._cancel_calls[operation.name] = runs_at_once(self.session, handle.cancel_op)
         for operation in staging_operations(self.graph):
             if operation.name in self._staging_calls or self.graph.finalized:
@@ -215,28 +218,33 @@ class RunnerThreads:
 
     def _start_new_runners(self) -> None:
         for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
-            if id(runner) in self._known_runners:
-                continue
-            self._known_runners.add(id(runner))
-            threads = runner.create_threads(self.session, coord=self.coord, daemon=True, start=False)
-            if not threads:
-                self.foreign.append(runner)
-                self._foreign_coords += coordinators_of(runner)
-                continue
-            enqueue_ops = _enqueue_operations(runner)
-            for position, thread in enumerate(threads):
-                # create_threads gives one thread an enqueue op, in order, and then the one that closes the queue.
-                if position < len(enqueue_ops):
-                    op = enqueue_ops[position]
-                    watched = RunnerThread(runner.name, op.name, _queue_name(runner, op), thread, _counts(runner))
-                    self.coord.watch(watched)
-                    self.threads.append(watched)
-                else:
-                    self.coord.hold(thread)
-                self._all_threads.append(thread)
-            for thread in threads:
-                if thread.ident is None:  # a class of the user's own may have started it already
-                    thread.start()
+            if id(runner) not in self._known_runners:
+                self.start_runner(runner)
+
+    def start_runner(self, runner: Any, *, start: bool = True) -> list[threading.Thread]:
+        """Make the threads of one runner, watch them, and start them; empty where somebody else has them running."""
+        self._known_runners.add(id(runner))
+        threads: list[threading.Thread] = runner.create_threads(
+            self.session, coord=self.coord, daemon=True, start=False
+        )
+        if not threads:
+            self.foreign.append(runner)
+            self._foreign_coords += coordinators_of(runner)
+        enqueue_ops = _enqueue_operations(runner)
+        for position, thread in enumerate(threads):
+            # create_threads gives one thread an enqueue op, in order, and then the one that closes the queue.
+            if position < len(enqueue_ops):
+                op = enqueue_ops[position]
+                watched = RunnerThread(runner.name, op.name, _queue_name(runner, op), thread, _counts(runner))
+                self.coord.watch(watched)
+                self.threads.append(watched)
+            else:
+                self.coord.hold(thread)
+            self._all_threads.append(thread)
+        for thread in threads:
+            if start and thread.ident is None:  # a class of the user's own may have started it already
+                thread.start()
+        return threads
 
     # -- look ----------------------------------------------------------------------------------------------------
 
