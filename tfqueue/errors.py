@@ -9,6 +9,7 @@ TFQueueError                    everything tfqueue raises on purpose
 │   ├── PipelineFailed          what a runner or a step raised first, with stage, file, record and advice
 │   └── PipelineStalled         nothing moves: the starved queue, its size, who is alive
 ├── CannotLower                 a graph that cannot become one tf.data.Dataset; exit code 2
+├── CannotRestore               a TF1 name that is gone for good, or whose optional package is missing; exit code 2
 ├── RecordError                 records that cannot be written or read; exit code 2
 │   └── DamagedRecord           a file whose bytes are damaged or cut; exit code 1
 └── NotEquivalent               two streams differ (also an AssertionError); exit code 1
@@ -131,6 +132,20 @@ class CannotLower(TFQueueError):
         self.op = op
         self.source = source
         self.advice = advice
+
+
+class CannotRestore(TFQueueError, AttributeError):
+    """A TF1 name that no longer exists and cannot be given back; also an AttributeError, so that ``hasattr`` is False.
+
+    Attributes:
+        name: The name as TF1 programs write it, such as ``"tf.contrib.ffmpeg"``.
+        modern: What to write instead, or None.
+    """
+
+    def __init__(self, message: str, *, name: str = "", modern: str | None = None) -> None:
+        super().__init__(message)
+        self.name = name
+        self.modern = modern
 
 
 class RecordError(TFQueueError):

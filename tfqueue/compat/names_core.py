@@ -1,0 +1,395 @@
+"""Rows of the table: TensorFlow's own names, and those that NumPy has removed since."""
+
+from __future__ import annotations
+
+from tfqueue.compat.names_row import OldName, alias, gone, kept, rebuilt
+
+_READERS = "reads whole files in the order of the dataset of names; interleave for several at a time"
+_REPEAT = "repeat before shuffle gives the queue's mixing over epochs; shuffle before repeat keeps epochs apart"
+_REMAINDER = "the queue drops the last partial batch: drop_remainder=True; several threads gave no fixed order"
+_SHUFFLES = f"shuffle(capacity) mixes as far as the queue could reach; {_REMAINDER}"
+
+_PIPELINES = (
+    kept("train.string_input_producer", "tf.data.Dataset.from_tensor_slices(names).shuffle(n).repeat(epochs)", _REPEAT),
+    kept("train.slice_input_producer", "tf.data.Dataset.from_tensor_slices(arrays).shuffle(n).repeat(epochs)", _REPEAT),
+    kept("train.range_input_producer", "tf.data.Dataset.range(n).shuffle(n).repeat(epochs)", _REPEAT),
+    kept("train.input_producer", "tf.data.Dataset.from_tensor_slices(tensor).shuffle(n).repeat(epochs)", _REPEAT),
+    kept("train.limit_epochs", "Dataset.repeat(epochs)", "no local variable to initialise"),
+    kept("train.match_filenames_once", "tf.data.Dataset.list_files(pattern, shuffle=False)", "sorted, no variable"),
+    kept("train.batch", "Dataset.batch(n, drop_remainder=True)", _REMAINDER),
+    kept("train.batch_join", "Dataset.interleave(...).batch(n, drop_remainder=True)", _REMAINDER),
+    kept("train.shuffle_batch", "Dataset.shuffle(capacity).batch(n, drop_remainder=True)", _SHUFFLES),
+    kept("train.shuffle_batch_join", "Dataset.interleave(...).shuffle(capacity).batch(n, ...)", _SHUFFLES),
+    kept("train.maybe_batch", "Dataset.filter(keep).batch(n, drop_remainder=True)", _REMAINDER),
+    kept("train.maybe_batch_join", "Dataset.interleave(...).filter(keep).batch(n, ...)", _REMAINDER),
+    kept("train.maybe_shuffle_batch", "Dataset.filter(keep).shuffle(capacity).batch(n, ...)", _SHUFFLES),
+    kept("train.maybe_shuffle_batch_join", "Dataset.interleave(...).filter(keep).shuffle(...).batch(...)", _SHUFFLES),
+    kept("train.QueueRunner", "a tf.data.Dataset runs its own threads", "nothing to start, nothing to join"),
+    kept("train.queue_runner.QueueRunner", "a tf.data.Dataset runs its own threads", "nothing to start"),
+    kept("train.add_queue_runner", "no counterpart is needed"),
+    kept("train.start_queue_runners", "no counterpart is needed", "a dataset starts when it is read"),
+    kept("train.Coordinator", "for batch in dataset", "the end of the data ends the loop, errors are raised in it"),
+    kept("train.Supervisor", "tf.train.Checkpoint, tf.summary, tf.keras.Model.fit"),
+    kept("train.MonitoredTrainingSession", "tf.keras.Model.fit with callbacks"),
+    kept("train.MonitoredSession", "tf.keras.Model.fit with callbacks"),
+    kept("train.SingularMonitoredSession", "tf.keras.Model.fit with callbacks"),
+    kept("TFRecordReader", "tf.data.TFRecordDataset", _READERS),
+    kept("TextLineReader", "tf.data.TextLineDataset", _READERS),
+    kept("WholeFileReader", "Dataset.map(tf.io.read_file)", "map the names; the key is the name"),
+    kept("FixedLengthRecordReader", "tf.data.FixedLengthRecordDataset", _READERS),
+    kept("IdentityReader", "the dataset of names itself"),
+    kept("LMDBReader", "no counterpart in TensorFlow; tfio.IODataset.from_lmdb of tensorflow-io"),
+    kept("FIFOQueue", "Dataset.prefetch(n)"),
+    kept("PaddingFIFOQueue", "Dataset.padded_batch(n)", "pads to the longest of the batch, as the queue does"),
+    kept("RandomShuffleQueue", "Dataset.shuffle(n)", "the buffer stays full until the end of the data"),
+    kept("PriorityQueue", "no counterpart: sort in the source, or Dataset.from_generator over heapq"),
+    kept("QueueBase", "tf.data.Dataset"),
+    kept("parse_example", "tf.io.parse_example"),
+    kept("parse_single_example", "tf.io.parse_single_example", "faster as tf.io.parse_example after batch"),
+    kept("parse_single_sequence_example", "tf.io.parse_single_sequence_example"),
+    kept("decode_raw", "tf.io.decode_raw", "the result is flat; the length must divide by the dtype's size"),
+    kept("decode_csv", "tf.io.decode_csv"),
+    kept("read_file", "tf.io.read_file"),
+    kept("FixedLenFeature", "tf.io.FixedLenFeature"),
+    kept("VarLenFeature", "tf.io.VarLenFeature"),
+    kept("FixedLenSequenceFeature", "tf.io.FixedLenSequenceFeature"),
+    kept("python_io.TFRecordWriter", "tf.io.TFRecordWriter"),
+    kept("python_io.tf_record_iterator", "tf.data.TFRecordDataset"),
+    kept("py_func", "tf.numpy_function"),
+    kept("gfile.FastGFile", "tf.io.gfile.GFile"),
+    kept("gfile.GFile", "tf.io.gfile.GFile"),
+    kept("gfile.Exists", "tf.io.gfile.exists"),
+    kept("gfile.Glob", "tf.io.gfile.glob"),
+    kept("gfile.MakeDirs", "tf.io.gfile.makedirs"),
+    kept("gfile.ListDirectory", "tf.io.gfile.listdir"),
+    kept("gfile.DeleteRecursively", "tf.io.gfile.rmtree"),
+    kept("placeholder", "the arguments of a tf.function"),
+    kept("Session", "eager execution, tf.function"),
+    kept("InteractiveSession", "eager execution"),
+    kept("global_variables_initializer", "variables are initialised when they are made"),
+    kept("local_variables_initializer", "variables are initialised when they are made"),
+    kept("initialize_all_variables", "variables are initialised when they are made"),
+    kept("app.run", "absl.app.run"),
+    kept("logging.info", "absl.logging.info, or logging"),
+    kept("get_variable", "tf.Variable"),
+    kept("variable_scope", "modules and layers own their variables"),
+)
+
+_IMAGES = (
+    rebuilt(
+        "image.resize_images",
+        "renamed:resize_images",
+        "tf.image.resize",
+        "tf.image.resize samples at pixel centres and keeps half pixels: other numbers (up to 0.5 of the range)",
+        here="tf.compat.v1.image.resize_images, which also takes (image, new_height, new_width) as before 1.0",
+        removed="",
+        replaces=True,
+    ),
+    alias("image.per_image_whitening", "image.per_image_standardization", "tf.image.per_image_standardization"),
+    kept("image.resize_bilinear", "tf.image.resize", "pixel centres: other numbers"),
+    kept(
+        "image.resize_bicubic", "tf.image.resize(method='bicubic')", "pixel centres and another kernel: other numbers"
+    ),
+    kept("image.resize_image_with_crop_or_pad", "tf.image.resize_with_crop_or_pad"),
+    kept("image.decode_jpeg", "tf.io.decode_jpeg"),
+    kept("image.decode_png", "tf.io.decode_png"),
+)
+
+_BATCH_FORMS = {
+    "batch_cholesky": "cholesky",
+    "batch_cholesky_solve": "cholesky_solve",
+    "batch_fft": "fft",
+    "batch_fft2d": "fft2d",
+    "batch_fft3d": "fft3d",
+    "batch_ifft": "ifft",
+    "batch_ifft2d": "ifft2d",
+    "batch_ifft3d": "ifft3d",
+    "batch_matrix_band_part": "matrix_band_part",
+    "batch_matrix_determinant": "matrix_determinant",
+    "batch_matrix_diag": "matrix_diag",
+    "batch_matrix_diag_part": "matrix_diag_part",
+    "batch_matrix_inverse": "matrix_inverse",
+    "batch_matrix_set_diag": "matrix_set_diag",
+    "batch_matrix_solve": "matrix_solve",
+    "batch_matrix_solve_ls": "matrix_solve_ls",
+    "batch_matrix_transpose": "matrix_transpose",
+    "batch_matrix_triangular_solve": "matrix_triangular_solve",
+    "batch_self_adjoint_eig": "self_adjoint_eig",
+    "batch_self_adjoint_eigvals": "self_adjoint_eigvals",
+    "batch_svd": "svd",
+}
+
+_TODAY = {
+    "cholesky": "linalg.cholesky",
+    "cholesky_solve": "linalg.cholesky_solve",
+    "fft": "signal.fft",
+    "fft2d": "signal.fft2d",
+    "fft3d": "signal.fft3d",
+    "ifft": "signal.ifft",
+    "ifft2d": "signal.ifft2d",
+    "ifft3d": "signal.ifft3d",
+    "matrix_band_part": "linalg.band_part",
+    "matrix_determinant": "linalg.det",
+    "matrix_diag": "linalg.diag",
+    "matrix_diag_part": "linalg.diag_part",
+    "matrix_inverse": "linalg.inv",
+    "matrix_set_diag": "linalg.set_diag",
+    "matrix_solve": "linalg.solve",
+    "matrix_solve_ls": "linalg.lstsq",
+    "matrix_transpose": "linalg.matrix_transpose",
+    "matrix_triangular_solve": "linalg.triangular_solve",
+    "self_adjoint_eig": "linalg.eigh",
+    "self_adjoint_eigvals": "linalg.eigvalsh",
+    "svd": "linalg.svd",
+}
+
+_BEFORE_1_0 = (
+    alias("mul", "multiply", "tf.multiply"),
+    alias("sub", "subtract", "tf.subtract"),
+    alias("neg", "negative", "tf.negative"),
+    alias("inv", "reciprocal", "tf.math.reciprocal"),
+    alias("pack", "stack", "tf.stack"),
+    alias("unpack", "unstack", "tf.unstack"),
+    alias("complex_abs", "abs", "tf.abs"),
+    rebuilt(
+        "select", "renamed:select", "tf.where(condition, x, y)", "tf.where broadcasts its arguments", removed="1.0"
+    ),
+    rebuilt("listdiff", "renamed:listdiff", "tf.compat.v1.setdiff1d", removed="1.0"),
+    rebuilt("batch_matmul", "renamed:batch_matmul", "tf.matmul(adjoint_a=, adjoint_b=)", removed="1.0"),
+    *(alias(old, new, f"tf.{_TODAY[new]}") for old, new in _BATCH_FORMS.items()),
+    rebuilt(
+        "concat",
+        "renamed:concat",
+        "tf.concat(values, axis)",
+        here="tf.compat.v1.concat, which also takes (concat_dim, values) as before 1.0",
+        removed="",
+        replaces=True,
+    ),
+    rebuilt(
+        "split",
+        "renamed:split",
+        "tf.split(value, num_or_size_splits, axis)",
+        here="tf.compat.v1.split, which also takes (split_dim, num_split, value) as before 1.0",
+        removed="",
+        replaces=True,
+    ),
+    rebuilt(
+        "reverse",
+        "renamed:reverse",
+        "tf.reverse(tensor, axis)",
+        here="tf.compat.v1.reverse, which also takes one bool for each dimension as before 1.0",
+        removed="",
+        replaces=True,
+    ),
+    *(
+        rebuilt(
+            f"nn.{function}",
+            f"renamed:{function}",
+            f"tf.nn.{function}(labels=, logits=)",
+            "only by keyword",
+            here=f"tf.compat.v1.nn.{function}, which also takes (logits, labels) by position as before 1.0",
+            removed="",
+            replaces=True,
+        )
+        for function in (
+            "softmax_cross_entropy_with_logits",
+            "sparse_softmax_cross_entropy_with_logits",
+            "sigmoid_cross_entropy_with_logits",
+        )
+    ),
+    alias("nn.rnn", "nn.static_rnn", "tf.keras.layers.RNN(unroll=True)"),
+    alias("nn.bidirectional_rnn", "nn.static_bidirectional_rnn", "tf.keras.layers.Bidirectional"),
+    alias("nn.state_saving_rnn", "nn.static_state_saving_rnn", "tf.keras.layers.RNN(stateful=True)"),
+    alias("nn.deconv2d", "nn.conv2d_transpose", "tf.nn.conv2d_transpose", removed="0.7"),
+    rebuilt(
+        "scalar_summary", "summaries:scalar_summary", "tf.summary.scalar", "needs a writer and a step", removed="1.0"
+    ),
+    rebuilt(
+        "histogram_summary",
+        "summaries:histogram_summary",
+        "tf.summary.histogram",
+        "needs a writer and a step",
+        removed="1.0",
+    ),
+    rebuilt("image_summary", "summaries:image_summary", "tf.summary.image", "needs a writer and a step", removed="1.0"),
+    rebuilt("audio_summary", "summaries:audio_summary", "tf.summary.audio", "needs a writer and a step", removed="1.0"),
+    alias("merge_summary", "summary.merge", "summaries of TF2 are written where they are made"),
+    alias("merge_all_summaries", "summary.merge_all", "summaries of TF2 are written where they are made"),
+    alias("train.SummaryWriter", "summary.FileWriter", "tf.summary.create_file_writer"),
+)
+
+_LAYERS = [
+    "AveragePooling1D",
+    "AveragePooling2D",
+    "AveragePooling3D",
+    "BatchNormalization",
+    "Conv1D",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "Dense",
+    "Dropout",
+    "Flatten",
+    "MaxPooling1D",
+    "MaxPooling2D",
+    "MaxPooling3D",
+    "SeparableConv1D",
+    "SeparableConv2D",
+    "average_pooling1d",
+    "average_pooling2d",
+    "average_pooling3d",
+    "batch_normalization",
+    "conv1d",
+    "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
+    "dense",
+    "dropout",
+    "flatten",
+    "max_pooling1d",
+    "max_pooling2d",
+    "max_pooling3d",
+    "separable_conv1d",
+    "separable_conv2d",
+]
+_CELLS = "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCell MultiRNNCell ResidualWrapper RNNCell"
+
+
+def _keras(name: str, home: str, modern: str, change: str = "") -> OldName:
+    here = f"tf_keras: {home.rpartition(':')[2]}" if not home.endswith(":") else "tf_keras"
+    return OldName(f"tf.{name}", "keras", here, modern, change, home, "2.16", replaces=True)
+
+
+_KERAS = (
+    _keras("keras.*", "tf_keras.api._v1.keras:", "tf.keras", "Keras 3 has no graph mode and no sessions"),
+    *(
+        _keras(f"layers.{name}", f"tfqueue.compat.legacy_layers:{name}", f"tf.keras.layers, {name} by its class name")
+        for name in _LAYERS
+    ),
+    *(
+        _keras(f"nn.rnn_cell.{name}", f"tfqueue.compat.legacy_layers:{name}", "tf.keras.layers.LSTMCell, GRUCell, RNN")
+        for name in (*_CELLS.split(), "LSTMStateTuple")
+    ),
+)
+
+_ESTIMATOR = (
+    *(
+        rebuilt(
+            f"estimator.{name}",
+            f"estimator:{name}",
+            "tf.keras.Model.fit",
+            "a subset: Keras models and model functions, one machine",
+            removed="2.16",
+        )
+        for name in (
+            "Estimator",
+            "EstimatorSpec",
+            "EvalSpec",
+            "ModeKeys",
+            "RunConfig",
+            "TrainSpec",
+            "train_and_evaluate",
+        )
+    ),
+    gone(
+        "estimator.*",
+        "a part of tf.estimator beyond the subset that tfqueue rebuilds",
+        "tf.keras.Model.fit",
+        removed="2.16",
+    ),
+)
+
+_MODULES = (
+    rebuilt(
+        "examples.tutorials.mnist.input_data.*",
+        "mnist:",
+        "tf.keras.datasets.mnist.load_data",
+        "whole arrays, no next_batch",
+        here="rebuilt by tfqueue, over local files",
+    ),
+    rebuilt(
+        "flags.FLAGS",
+        "flags:FLAGS",
+        "absl.flags.FLAGS",
+        here="tf.compat.v1.flags.FLAGS, with _parse_flags() and __flags as before 1.5",
+        removed="",
+        replaces=True,
+    ),
+    rebuilt(
+        "app.flags.FLAGS",
+        "flags:FLAGS",
+        "absl.flags.FLAGS",
+        here="tf.compat.v1.flags.FLAGS, with _parse_flags() and __flags as before 1.5",
+        removed="",
+        replaces=True,
+    ),
+    gone(
+        "nn.seq2seq.*",
+        "the static sequence-to-sequence models, later tf.contrib.legacy_seq2seq",
+        "tf.keras.layers.RNN with an attention layer",
+        removed="1.0",
+    ),
+    gone(
+        "models.*",
+        "example models inside TensorFlow's package (rnn, ptb, image.cifar10)",
+        "the repository tensorflow/models",
+        removed="1.0",
+    ),
+    gone("examples.*", "the example programs inside TensorFlow's package", "the repository tensorflow/models"),
+)
+
+_NUMPY_TYPES = {
+    "bool": "bool",
+    "int": "int",
+    "float": "float",
+    "complex": "complex",
+    "object": "object",
+    "str": "str",
+    "long": "int",
+    "unicode": "str",
+}
+
+
+def _numpy(name: str, modern: str, removed: str, change: str = "") -> OldName:
+    return OldName(name, "numpy", "given back by `tfqueue run`", modern, change, "tfqueue.compat.numpy_names:", removed)
+
+
+_NUMPY = (
+    *(
+        _numpy(f"np.{old}", f"{new}", "1.24", "np.bool_, np.int64, ... for a fixed width")
+        for old, new in _NUMPY_TYPES.items()
+    ),
+    *(
+        _numpy(f"np.{old}", f"np.{new}", "2.0")
+        for old, new in {
+            "float_": "float64",
+            "complex_": "complex128",
+            "unicode_": "str_",
+            "string_": "bytes_",
+            "Inf": "inf",
+            "Infinity": "inf",
+            "NaN": "nan",
+            "product": "prod",
+            "cumproduct": "cumprod",
+            "sometrue": "any",
+            "alltrue": "all",
+            "row_stack": "vstack",
+            "in1d": "isin",
+            "asscalar": "ndarray.item",
+        }.items()
+    ),
+    _numpy("np.fromstring", "np.frombuffer", "2.3", "frombuffer gives a view that cannot be written to: add .copy()"),
+    _numpy("np.ndarray.tostring", "ndarray.tobytes", "2.3"),
+)
+
+ROWS: tuple[OldName, ...] = (
+    *_PIPELINES,
+    *_IMAGES,
+    *_BEFORE_1_0,
+    *_KERAS,
+    *_ESTIMATOR,
+    *_MODULES,
+    *_NUMPY,
+)
