@@ -76,10 +76,13 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         self._closers: set[threading.Thread] = set()
         self._close_now = threading.Event()
         self._runner_threads: dict[threading.Thread, RunnerThread] = {}
+        self._here = threading.local()  # .runner: the RunnerThread of the thread that asks, if it is one
         self._before_step = before_step
         self._first_error: FirstError | None = None
         self._first_error_lock = threading.Lock()
         self.tell_stats: Callable[[], Any] | None = None
+        self.stopping = False
+        """Like `should_stop`, for who only looks."""
 
     @property
     def stats(self) -> Any:
@@ -120,17 +123,22 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         self._runner_threads[runner.thread] = runner
 
     def should_stop(self) -> bool:
-        runner = self._runner_threads.get(threading.current_thread())
+        # Asked before each enqueue, so it costs what counts: no call, no lock, no look-up of the thread.
+        try:
+            runner = self._here.runner
+        except AttributeError:  # the first time, or no runner
+            runner = self._runner_threads.get(threading.current_thread())
+            if runner is not None:
+                self._here.runner = runner
         if runner is not None:
             runner.turns += 1
         elif self._before_step is not None and not self.stopping:
             self._before_step()
         return self.stopping
 
-    @property
-    def stopping(self) -> bool:
-        """Like `should_stop`, for who only looks."""
-        return bool(super().should_stop())
+    def clear_stop(self) -> None:
+        super().clear_stop()
+        self.stopping = False
 
     def request_stop(self, ex: Any = None) -> None:
         if ex is not None:
@@ -144,6 +152,7 @@ class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defin
         if self.joined:  # a straggler's error after the end: there is nobody left to hear it
             return
         super().request_stop(ex)
+        self.stopping = True
         if ex is not None:
             self.close_now()
         if ex is not None and self._after_error is not None:
