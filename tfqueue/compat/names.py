@@ -96,10 +96,11 @@ def load(row: OldName) -> Any:
     return found
 
 
-def touch(row: OldName) -> None:
-    """Remember that the program used a name."""
+def touch(row: OldName | str) -> None:
+    """Remember that the program used a name, given as its row or in full."""
+    found = _BY_NAME[row] if isinstance(row, str) else row
     with _lock:
-        _used.setdefault(row.name, row)
+        _used.setdefault(found.name, found)
 
 
 def restored_so_far() -> tuple[OldName, ...]:

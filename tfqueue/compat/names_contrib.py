@@ -8,6 +8,7 @@ _DATA_ALIASES = {
     "AUTOTUNE": "data.AUTOTUNE",
     "Counter": "data.Dataset.counter",
     "CsvDataset": "data.experimental.CsvDataset",
+    "Dataset": "data.Dataset",
     "FixedLengthRecordDataset": "data.FixedLengthRecordDataset",
     "Iterator": "iter(dataset)",
     "RandomDataset": "data.Dataset.random",
@@ -40,6 +41,7 @@ _DATA_ALIASES = {
 }
 _DATA_HOMES = {
     "AUTOTUNE": "data.AUTOTUNE",
+    "Dataset": "data.Dataset",
     "FixedLengthRecordDataset": "data.FixedLengthRecordDataset",
     "Iterator": "data.Iterator",
     "TFRecordDataset": "data.TFRecordDataset",
@@ -61,9 +63,6 @@ _DATA = (
             removed="2.0",
         )
         for name, today in _DATA_ALIASES.items()
-    ),
-    rebuilt(
-        "contrib.data.Dataset", "contrib.datasets:Dataset", "tf.data.Dataset", "map(num_parallel_calls=) and prefetch"
     ),
     rebuilt(
         "contrib.data.batch_and_drop_remainder",
@@ -91,7 +90,6 @@ _DATA = (
         "contrib.datasets:assert_element_shape",
         "Dataset.map(tf.ensure_shape)",
     ),
-    rebuilt("contrib.data.reduce_dataset", "contrib.datasets:reduce_dataset", "Dataset.reduce"),
     rebuilt(
         "contrib.data.read_batch_features",
         "contrib.datasets:read_batch_features",
@@ -115,8 +113,6 @@ _TRAINING = (
         "contrib.training.rejection_sample", "contrib.sampling:rejection_sample", "Dataset.filter with a random number"
     ),
     rebuilt("contrib.training.stratified_sample", "contrib.sampling:stratified_sample", _RESAMPLED),
-    rebuilt("contrib.training.weighted_resample", "contrib.sampling:weighted_resample", _RESAMPLED),
-    rebuilt("contrib.training.resample_at_rate", "contrib.sampling:resample_at_rate", "Dataset.flat_map and repeat"),
     rebuilt("contrib.training.HParams", "contrib.hparams:HParams", "a dataclass, or a dict", "no parsing of strings"),
     rebuilt("contrib.training.parse_values", "contrib.hparams:parse_values", "argparse or json"),
     alias(
@@ -172,13 +168,7 @@ _LEARN = (
     rebuilt("contrib.learn.run_feeds", "contrib.learn_runs:run_feeds", "a tf.function in a loop"),
     rebuilt("contrib.learn.ModeKeys", "contrib.learn_runs:ModeKeys", "the argument training= of a Keras layer"),
     rebuilt(
-        "contrib.learn.preprocessing.VocabularyProcessor",
-        "contrib.vocabulary:VocabularyProcessor",
-        "tf.keras.layers.TextVectorization",
-        "sorts by frequency and keeps other padding and unknown ids",
-    ),
-    rebuilt(
-        "contrib.learn.datasets.*", "mnist:", "tf.keras.datasets", "whole arrays", here="rebuilt by tfqueue: MNIST only"
+        "contrib.learn.datasets.mnist.*", "mnist:", "tf.keras.datasets", "whole arrays", here="rebuilt by tfqueue"
     ),
     rebuilt(
         "contrib.learn.python.learn.datasets.mnist.*",
@@ -197,7 +187,6 @@ _COLUMNS = (
     "embedding_column",
     "one_hot_column",
     "parse_feature_columns_from_examples",
-    "parse_feature_columns_from_sequence_examples",
     "real_valued_column",
     "scattered_embedding_column",
     "sparse_column_with_hash_bucket",
@@ -422,7 +411,10 @@ _SMALL = (
     alias("contrib.util.make_tensor_proto", "make_tensor_proto", "tf.make_tensor_proto", removed="2.0"),
     alias("contrib.util.make_ndarray", "make_ndarray", "tf.make_ndarray", removed="2.0"),
     alias("contrib.util.constant_value", "get_static_value", "tf.get_static_value", removed="2.0"),
-    alias("contrib.deprecated.scalar_summary", "scalar_summary", "tf.summary.scalar", removed="2.0"),
+    *(
+        rebuilt(f"contrib.deprecated.{name}", f"summaries:{name}", f"tf.summary.{name.partition('_')[0]}")
+        for name in ("scalar_summary", "histogram_summary", "image_summary", "audio_summary")
+    ),
     gone(
         "contrib.batching.*",
         "batching of separate session.run calls inside the server",

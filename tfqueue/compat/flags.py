@@ -1,0 +1,57 @@
+"""tf.flags.FLAGS as scripts of before TensorFlow 1.5 used it: ``FLAGS._parse_flags()`` and ``FLAGS.__flags``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import tensorflow as tf
+
+from tfqueue.compat import names
+
+__all__ = ["FLAGS"]
+
+
+class _Flags:
+    """TensorFlow's own FLAGS, with the two private names that old scripts went to."""
+
+    def __init__(self, flags: Any) -> None:
+        object.__setattr__(self, "_flags", flags)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__flags":
+            self._parse_flags()
+            return self._flags.flag_values_dict()
+        return getattr(self._flags, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._flags, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._flags, name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._flags)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._flags[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._flags)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._flags
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self._flags(*arguments, **options)
+
+    def __repr__(self) -> str:
+        return repr(self._flags)
+
+    def _parse_flags(self, args: list[str] | None = None) -> None:
+        """Parse ``args`` (the command line without the program's name); what no flag claims is left alone."""
+        names.touch("tf.flags.FLAGS")
+        self._flags([sys.argv[0], *(sys.argv[1:] if args is None else args)], known_only=True)
+
+
+FLAGS = _Flags(tf.compat.v1.flags.FLAGS)
