@@ -15,7 +15,14 @@ import tensorflow as tf
 
 from tfqueue.engines.random_ops import add_numbered, can_be_numbered
 from tfqueue.errors import CannotLower
-from tfqueue.topology.subgraph import CUT_TYPES, ENQUEUE_TYPES, QUEUE_KINDS, READER_KINDS, GraphView
+from tfqueue.topology.subgraph import (
+    CUT_TYPES,
+    ENQUEUE_TYPES,
+    QUEUE_KINDS,
+    READER_KINDS,
+    GraphView,
+    draws_in_functions,
+)
 
 tf1 = tf.compat.v1
 
@@ -26,6 +33,8 @@ VARIABLE_TYPES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 TABLE_TYPES = frozenset({"HashTableV2", "MutableHashTableV2", "MutableDenseHashTableV2"})
 STORED_SPARSE = {"AddSparseToTensorsMap": False, "AddManySparseToTensorsMap": True}
 TAKEN_SPARSE = "TakeManySparseFromTensorsMap"
+# All there is in the branches of an assertion of today.
+_GUARDS = frozenset({"Assert", "Const", "Identity", "NoOp", "Placeholder"})
 _LOOKS_AT_QUEUES = frozenset({"QueueSize", "QueueSizeV2", "QueueIsClosed", "QueueIsClosedV2"})
 _FRAMES = frozenset({"Enter", "Switch", "Merge"})
 _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
@@ -54,6 +63,7 @@ class StageFunction:
         stateful: The ops that change a state from call to call (random ops, py_func).
         numbered: Whether a caller gives the number of the run, under the name `RUN`.
         has_frames: Whether it holds a tf.while_loop or tf.cond of the time before functions.
+        hides_state: Whether a function that it calls draws random numbers, which tf.data does not see.
     """
 
     graph_def: Any
@@ -67,6 +77,7 @@ class StageFunction:
     has_frames: bool
     numbered: bool
     placeholders: Mapping[str, str] = field(default_factory=dict)
+    hides_state: bool = False
 
     def fingerprint(self) -> str:
         """Equal for stages that compute the same from the same inputs: branches that differ in names only."""
@@ -225,7 +236,8 @@ def extract(
             op for op in stopped_ops.values() if op.type in VARIABLE_TYPES | TABLE_TYPES and op.name in placeholders
         ),
         counters={op.name: op.outputs[0].dtype for op in stopped_ops.values() if op.type in COUNTER_TYPES},
-        stateful=tuple(op for op in ops if _keeps_state(op) and not (number_runs and can_be_numbered(op))),
+        stateful=tuple(op for op in ops if _keeps_state(view, op) and not (number_runs and can_be_numbered(op))),
+        hides_state=any(draws_in_functions(view, op) for op in ops),
         numbered=RUN in placeholders,
         has_frames=has_frames,
         placeholders=placeholders,
@@ -280,8 +292,12 @@ def _is_float_division_by_constant(op: Any) -> bool:
     return tf.get_static_value(op.inputs[1]) is not None
 
 
-def _keeps_state(op: Any) -> bool:
+def _keeps_state(view: GraphView, op: Any) -> bool:
+    if draws_in_functions(view, op):
+        return True
     if op.op_def is None or not op.op_def.is_stateful:
+        return False
+    if op.type == "If" and view.called_types(op) <= _GUARDS:
         return False
     # Marked as stateful so that they are not folded or merged, but the same input gives the same output.
     return op.type not in ("Assert", "Print", "PrintV2", "ReadVariableOp", "ResourceGather", "LookupTableFindV2")

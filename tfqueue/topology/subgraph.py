@@ -45,6 +45,14 @@ ENQUEUE_TYPES = {
 }
 CUT_TYPES = READ_TYPES | DEQUEUE_KINDS.keys()
 CALL_TYPES = frozenset({"If", "StatelessIf", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall"})
+FUNCTION_TYPES = CALL_TYPES | {"While", "StatelessWhile"}
+RANDOM_WORDS = (
+    "Random",
+    "Multinomial",
+    "TruncatedNormal",
+    "SampleDistortedBoundingBox",
+    "StatelessTruncated",
+)
 _CONSTANT_LIMIT = 100_000
 
 
@@ -167,6 +175,17 @@ class GraphView:
         except (AttributeError, TypeError, ValueError):
             return None
         return user_line(frames, self._skipped_folders)
+
+
+def draws_in_functions(view: GraphView, op: Any) -> bool:
+    """Whether a function that an op calls (a branch of a tf.cond, the body of a loop) draws random numbers.
+
+    TensorFlow makes such a tf.cond a StatelessIf, though its random ops keep a state.
+    """
+    return op.type in FUNCTION_TYPES and any(
+        any(word in op_type for word in RANDOM_WORDS) and not op_type.startswith("Stateless")
+        for op_type in view.called_types(op)
+    )
 
 
 # The one file of this package that builds pipelines itself, as a user would.

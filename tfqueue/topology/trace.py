@@ -30,13 +30,16 @@ from tfqueue.topology.subgraph import (
     CUT_TYPES,
     DEQUEUE_KINDS,
     ENQUEUE_TYPES,
+    FUNCTION_TYPES,
     QUEUE_KINDS,
+    RANDOM_WORDS,
     READ_TYPES,
     READER_KINDS,
     GraphView,
     attribute,
     constant_int,
     describe_tensor,
+    draws_in_functions,
     shape_of,
     text,
 )
@@ -50,13 +53,6 @@ _TABLE_TYPES = frozenset(
     for version in ("", "V2")
 )
 _CONTROL_FLOW_TYPES = CALL_TYPES | {"While", "StatelessWhile", "Merge", "Enter", "RefMerge", "RefEnter"}
-_RANDOM_WORDS = (
-    "Random",
-    "Multinomial",
-    "TruncatedNormal",
-    "SampleDistortedBoundingBox",
-    "StatelessTruncated",
-)
 # Other ways to carry data from step to step, which the model does not follow.
 _FOREIGN = {
     **dict.fromkeys(("Stage", "Unstage", "StagePeek", "MapStage", "MapUnstage"), "a StagingArea"),
@@ -317,8 +313,14 @@ class _Tracer:
             ops=tuple(types),
             op_types=tuple(types.values()),
             stateful=tuple(op.name for op in ops if op.op_def is not None and op.op_def.is_stateful),
-            random=tuple(op.name for op in ops if any(word in op.type for word in _RANDOM_WORDS)),
-            python=named(_PYTHON_TYPES),
+            random=tuple(
+                op.name for op in ops if any(word in op.type for word in RANDOM_WORDS) or draws_in_functions(view, op)
+            ),
+            python=tuple(
+                op.name
+                for op in ops
+                if op.type in _PYTHON_TYPES or (op.type in FUNCTION_TYPES and view.called_types(op) & _PYTHON_TYPES)
+            ),
             placeholders=named(_PLACEHOLDER_TYPES),
             variables=named(_VARIABLE_TYPES),
             tables=named(_TABLE_TYPES),
