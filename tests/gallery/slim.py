@@ -10,6 +10,8 @@ import tensorflow.compat.v1 as tf
 from tf_slim.data import dataset as slim_dataset
 from tf_slim.data import dataset_data_provider, parallel_reader, prefetch_queue, tfexample_decoder
 
+from tfqueue.compat.contrib import slim as mended
+
 from .data import broken, example, image_bytes, paths, pixels, png, write_tfrecords
 from .registry import NO_FAULT, NOT_AN_IMAGE, Fault, Program, entry
 from .tfrecords import PARSING, READING, WRONG_LENGTH, parse_raw, raw_data, raw_twin
@@ -20,7 +22,7 @@ READERS = "several readers fill the common queue"
 
 
 def png_handler() -> tfexample_decoder.ItemHandler:
-    """Decodes the picture; slim's own handler for images no longer runs (see T11-slim-image-handler)."""
+    """Decodes the picture; slim's own handler runs only as tfqueue mends it (see T11-slim-image-handler)."""
 
     def decode_image(features):
         image = tf.image.decode_png(features["image/encoded"], channels=3)
@@ -161,10 +163,11 @@ def provider_ordered(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_
     topology="T11",
     ordered=True,
     stages=(*READING, *PARSING, NOT_AN_IMAGE),
-    needs="tf_slim's Image handler calls control_flow_ops.case, a private name that TensorFlow has moved",
 )
 def slim_image_handler(folder: Path, *, epochs: int | None = 1, fault: Fault = NO_FAULT) -> Program:
-    return _provided(folder, epochs, fault, lambda: tfexample_decoder.Image(shape=[HEIGHT, WIDTH, 3], channels=3))
+    return _provided(
+        folder, epochs, fault, lambda: mended.tfexample_decoder.Image(shape=[HEIGHT, WIDTH, 3], channels=3)
+    )
 
 
 @entry(

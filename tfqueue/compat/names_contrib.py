@@ -387,7 +387,7 @@ _SMALL = (
         "tf_slim.metrics:",
         "2.0",
     ),
-    rebuilt("contrib.staging.StagingArea", "contrib.staging:StagingArea", "Dataset.prefetch"),
+    rebuilt("contrib.staging.StagingArea", "contrib.staging_area:StagingArea", "Dataset.prefetch"),
     rebuilt(
         "contrib.lookup.index_table_from_tensor",
         "contrib.lookups:index_table_from_tensor",

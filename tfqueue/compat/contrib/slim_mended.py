@@ -1,30 +1,46 @@
 """tf_slim, with what fails on today's TensorFlow mended.
 
-tf_slim 1.1 takes three things from places inside TensorFlow that have moved: the layer behind batch_norm, `case` behind
-tfexample_decoder.Image, and the class of tensors behind optimize_loss. They are put into tf_slim's own modules, which
-otherwise raise when they are reached; nothing of TensorFlow is touched.
+tf_slim 1.1 takes several functions and classes from places inside TensorFlow that they have left since (behind
+batch_norm, dropout with a tensor as is_training, optimize_loss, tfexample_decoder.Image, rev_block and more). Inside
+tf_slim's own modules the names of those places are replaced by stand-ins that know where the things are today;
+without, they raise when they are reached. Nothing of TensorFlow is touched.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 import tensorflow as tf
 import tf_slim
-from tf_slim.data import tfexample_decoder
-from tf_slim.layers import layers, optimizers
 
 from tfqueue.compat import legacy_layers
 
+tf1 = tf.compat.v1
 
-class _Mended(ModuleType):
-    """A module of TensorFlow as tf_slim saw it once: some names first, then the module's own."""
+# By the name that tf_slim's modules use for a module of TensorFlow: what it does not have any more, and where it is.
+_MOVED: dict[str, dict[str, Any]] = {
+    "array_ops": {"stack": tf.stack, "unstack": tf.unstack},
+    "control_flow_ops": {
+        "Assert": tf1.Assert,
+        "case": tf1.case,
+        "cond": tf1.cond,
+        "while_loop": tf1.while_loop,
+    },
+    "framework_ops": {"IndexedSlices": tf.IndexedSlices, "Tensor": tf.Tensor},
+    "ops": {"IndexedSlices": tf.IndexedSlices, "Tensor": tf.Tensor},
+    "variable_scope": {"variable": tf1.Variable},
+}
 
-    def __init__(self, of: ModuleType, **moved: Any) -> None:
+
+class _StandIn(ModuleType):
+    """A module of TensorFlow as tf_slim knew it: what has moved, and else what the module has."""
+
+    def __init__(self, of: ModuleType, moved: dict[str, Any]) -> None:
         super().__init__(of.__name__)
-        self.__dict__.update(moved)
+        self.__dict__.update({name: value for name, value in moved.items() if not hasattr(of, name)})
         self._of = of
 
     def __getattr__(self, name: str) -> Any:
@@ -40,13 +56,19 @@ class _NormalizationLayers(ModuleType):
 
 
 def _mend() -> None:
-    if not hasattr(tfexample_decoder.control_flow_ops, "case"):
-        tfexample_decoder.control_flow_ops = _Mended(tfexample_decoder.control_flow_ops, case=tf.compat.v1.case)
-    if not hasattr(optimizers.ops, "Tensor"):
-        optimizers.ops = _Mended(optimizers.ops, Tensor=tf.Tensor)
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("tf_slim."):
+            continue
+        for used, moved in _MOVED.items():
+            place = vars(module).get(used)
+            if isinstance(place, ModuleType) and not all(hasattr(place, moved_name) for moved_name in moved):
+                setattr(module, used, _StandIn(place, moved))
+    layers = sys.modules["tf_slim.layers.layers"]
     try:
-        layers.normalization_layers.BatchNormalization  # noqa: B018 - a lazy import that fails under Keras 3
-    except (ImportError, AttributeError):
+        there = hasattr(layers.normalization_layers, "BatchNormalization")
+    except ImportError:  # what TensorFlow's lazy loader raises under Keras 3
+        there = False
+    if not there:
         layers.normalization_layers = _NormalizationLayers("normalization_layers")
 
 
@@ -54,11 +76,11 @@ _mend()
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    try:
-        return getattr(tf_slim, name)
-    except AttributeError:
+    if not name.startswith("__"):
+        try:
+            return getattr(tf_slim, name)
+        except AttributeError:
+            pass
         try:
             return import_module(f"tf_slim.{name}")
         except ModuleNotFoundError as error:
