@@ -17,6 +17,7 @@ HEAVY = ("tensorflow", "matplotlib", "cv2", "numpy", "keras")
 
 def test_public_names_are_pinned() -> None:
     public = {
+        "LockstepHook",
         "QueuePipeline",
         "Report",
         "assert_equivalent",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tfqueue import errors, records, views
+    from tfqueue.engines.lockstep_hook import LockstepHook
     from tfqueue.engines.replay import replay_shuffle
     from tfqueue.engines.rewire import rewire
     from tfqueue.engines.tfdata import to_dataset
@@ -24,12 +25,14 @@ _HOMES = {
     **dict.fromkeys(("Report", "assert_equivalent", "compare", "record_golden"), "tfqueue.equivalence"),
     **dict.fromkeys(("QueuePipeline", "queue_runners"), "tfqueue.pipeline"),
     "explain": "tfqueue.topology.explain",
+    "LockstepHook": "tfqueue.engines.lockstep_hook",
     "replay_shuffle": "tfqueue.engines.replay",
     "rewire": "tfqueue.engines.rewire",
     "to_dataset": "tfqueue.engines.tfdata",
     "trace": "tfqueue.topology.trace",
 }
 __all__ = [
+    "LockstepHook",
     "QueuePipeline",
     "Report",
     "assert_equivalent",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 
 from tests import gallery
 from tests.engines import emulation, pipelines
-from tests.engines.running import assert_same_batches, leaves, lockstep
+from tests.engines.running import assert_same_batches, leaves, lockstep, numpy_batches
 from tests.gallery import oracle
-from tfqueue.engines.lockstep import Lockstep, LockstepHook
+from tfqueue import LockstepHook
+from tfqueue.engines.lockstep import Lockstep
+from tfqueue.engines.tfdata import to_dataset
 from tfqueue.errors import InvalidArgument
 
 tf1 = tf.compat.v1
@@ -91,14 +94,7 @@ _NOT_IN_STEP = {
 _FEEDS_FROM_THREADS = ("T15-wavenet-padding", "T15-shuffle-queue", "T29-record-input")
 
 
-# Its runner's thread feeds and closes a queue while the step waits for it, and TensorFlow sometimes loses such a close
-# (see `RunnerThreads.close_ended`): here, without a watchdog, the step would wait for ever.
-_CLOSED_BY_A_THREAD = ("T16-feeding-runner",)
-
-
-@pytest.mark.parametrize(
-    "entry", [e for e in gallery.entries() if not e.needs and e.name not in _CLOSED_BY_A_THREAD], ids=str
-)
+@pytest.mark.parametrize("entry", [e for e in gallery.entries() if not e.needs], ids=str)
 def test_the_gallery_in_lockstep(entry, tmp_path):
     program = entry.program(tmp_path)
     steps = None if program.finite else program.steps
@@ -174,6 +170,83 @@ def test_an_enqueue_many_larger_than_the_room_keeps_its_order():
 
     values = [value for batch in lockstep(build) for value in batch.tolist()]
     assert values == [n * 10 + i for n in range(6) for i in range(n)]
+
+
+def some_kept(capacity):
+    number = numbers(12)
+    rows = tf.range(number * 10, number * 10 + number % 4)
+    return tf1.train.maybe_batch(
+        [rows], number % 3 > 0, 4, capacity=capacity, enqueue_many=True, allow_smaller_final_batch=True
+    )
+
+
+@pytest.mark.parametrize("capacity", [2, 5, 30])
+def test_an_enqueue_many_inside_a_tf_cond(capacity):
+    def build():
+        return some_kept(capacity)
+
+    batches = lockstep(build)
+    kept = [n * 10 + i for n in range(12) if n % 3 for i in range(n % 4)]
+    assert [value for batch in batches for value in batch.tolist()] == kept
+    assert_same_batches(batches, pipelines.threads(build))
+    assert_same_batches(batches, numpy_batches(to_dataset(build)))
+
+
+def grouped():
+    """One runner op fills two queues from one dequeue: two rows into the first, one into the second."""
+    number = numbers(9)
+    rows = tf1.FIFOQueue(3, tf.int32, [[]])
+    ones = tf1.FIFOQueue(8, tf.int32, [[]])
+    told = tf1.get_variable("told", [], tf.int32, tf1.zeros_initializer(), use_resource=True)
+    with tf.control_dependencies([tf1.assign_add(told, 1)]):
+        both = tf.group(rows.enqueue_many([tf.stack([number, -number])]), ones.enqueue([number]), tf.no_op())
+    tf1.train.add_queue_runner(tf1.train.QueueRunner(rows, [both], close_op=tf.group(rows.close(), ones.close())))
+    return rows.dequeue_many(2), ones.dequeue()
+
+
+def test_an_enqueue_many_inside_a_tf_group():
+    batches = [(rows.tolist(), int(one)) for rows, one in lockstep(grouped)]
+    assert batches == [([n, -n], n) for n in range(9)]
+    assert batches == [(rows.tolist(), int(one)) for rows, one in pipelines.threads(grouped)]
+
+
+def test_an_enqueue_many_of_what_is_computed_in_the_tf_cond_is_refused():
+    def build():
+        number = numbers(4)
+        queue = tf1.FIFOQueue(9, tf.int32, [[]])
+        put = tf.cond(number > 1, lambda: queue.enqueue_many([tf.fill([2], number)]), tf.no_op)
+        tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [put]))
+        return queue.dequeue()
+
+    with pytest.raises(InvalidArgument, match="what is also computed there"):
+        lockstep(build)
+
+
+class _Forgetful(tf1.train.QueueRunner):
+    """A runner whose thread feeds a queue from Python, and ends without closing it."""
+
+    def create_threads(self, sess, coord=None, daemon=False, start=False):
+        (enqueue,) = self.enqueue_ops
+        (placeholder,) = (tensor for tensor in enqueue.inputs if tensor.op.type == "Placeholder")
+
+        def feed():
+            for number in range(5):
+                sess.run(enqueue, {placeholder: number})
+
+        threads = [threading.Thread(target=feed, daemon=daemon)]
+        if start:
+            threads[0].start()
+        return threads
+
+
+def test_who_waits_for_a_queue_whose_feeding_threads_have_ended_is_woken():
+    def build():
+        queue = tf1.FIFOQueue(10, tf.int32, [[]])
+        enqueue = queue.enqueue([tf1.placeholder(tf.int32, [])])
+        tf1.train.add_queue_runner(_Forgetful(queue, [enqueue]))
+        return queue.dequeue_up_to(2)
+
+    assert [batch.tolist() for batch in lockstep(build)] == [[0, 1], [2, 3], [4]]
 
 
 def test_two_dequeues_of_one_queue_take_turns():

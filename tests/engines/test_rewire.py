@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from tests.engines import pipelines
 from tests.topology import builders
-from tfqueue.engines.lockstep import Lockstep, LockstepHook
+from tfqueue.engines.lockstep import Lockstep
+from tfqueue.engines.lockstep_hook import LockstepHook
 from tfqueue.engines.rewire import rewire
 from tfqueue.errors import CannotLower, InvalidArgument
 
@@ -91,6 +92,38 @@ def test_a_monitored_session_has_the_same_losses():
     assert after == before
 
 
+def test_the_learning_loop_of_tf_slim_has_the_same_losses():
+    slim = pytest.importorskip("tf_slim", reason="tf_slim, whose learning loop this is, is not installed")
+
+    def learned(*, rewired):
+        with tf.Graph().as_default() as graph:
+            tf1.losses.add_loss(loss_of(*examples()))
+            train = slim.learning.create_train_op(tf1.losses.get_total_loss(), tf1.train.GradientDescentOptimizer(1e-5))
+            engine = None if rewired else Lockstep(graph)
+            if rewired:
+                rewire(graph, shuffle="replay")
+            else:  # the loop starts the runners of the collection, which lockstep runs itself
+                graph.get_collection_ref(tf1.GraphKeys.QUEUE_RUNNERS).clear()
+            found = []
+            steps = []
+
+            def train_step(session, train_op, global_step, train_step_kwargs):
+                if engine is not None and not steps:
+                    engine.start(session)
+                    steps.append(engine.make_step(train_op))
+                found.append(session.run(train_op) if engine is None else steps[0]())
+                return found[-1], False
+
+            slim.learning.train(train, None, train_step_fn=train_step, number_of_steps=100, save_summaries_secs=0)
+            if engine is not None:
+                engine.stop()
+        return found
+
+    before, after = learned(rewired=False), learned(rewired=True)
+    assert len(before) == 20
+    assert after == before
+
+
 def run_to_the_end(fetches):
     with tf1.Session() as session:
         session.run([tf1.global_variables_initializer(), tf1.local_variables_initializer()])
@@ -160,6 +193,15 @@ def test_a_graph_that_cannot_be_rewired_stays_as_it_was():
             rewire(graph)
         assert [list(op.inputs) for op in (good.op, result.op)] == inputs
         assert len(graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS)) == 2
+
+
+def test_a_reader_that_a_step_reads_itself():
+    with tf.Graph().as_default() as graph:
+        names = tf1.train.string_input_producer(pipelines.files([9]), shuffle=False)
+        tf.strings.length(tf1.TFRecordReader().read(names)[1])
+        with pytest.raises(CannotLower, match="without a queue behind it") as caught:
+            rewire(graph)
+    assert "to_dataset" in caught.value.advice
 
 
 def test_what_cannot_be_rewired():

@@ -20,15 +20,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfqueue.engines.lockstep_queue import Cut, Lane, Pending, QueueState
+from tfqueue.engines.conditional import enqueued
+from tfqueue.engines.lockstep_queue import Cut, Lane, Part, Pending, QueueState
 from tfqueue.engines.queue_ops import apart
-from tfqueue.errors import InvalidArgument, PipelineError
+from tfqueue.errors import CannotLower, InvalidArgument
 from tfqueue.topology.model import Dequeue, Enqueue, Queue, Topology, Transform
+from tfqueue.topology.subgraph import GraphView
 from tfqueue.topology.trace import fetch_elements, trace
 
 tf1 = tf.compat.v1
 
-# How often a run is looked at that may wait for more file names than its queue holds (many empty files).
+# How often a run is looked at that waits for what is not in the schedule: more file names than its queue holds (many
+# empty files), or elements that Python code puts into a queue.
 _LOOK_SECONDS = 0.05
 
 
@@ -50,7 +53,7 @@ class Lockstep:
         if graph.finalized:
             raise InvalidArgument(
                 "lockstep adds ops to the graph, but this graph is finalized; make the engine before the "
-                "session is created (LockstepHook does that for a MonitoredSession)"
+                "session is created (tfqueue.LockstepHook does that for a MonitoredSession)"
             )
         self.graph = graph
         self.topology = trace(graph) if topology is None else topology
@@ -71,7 +74,7 @@ class Lockstep:
         self._runs = 0
         self._stopping = threading.Event()
         self._looker: threading.Thread | None = None
-        self._fed_threads: list[threading.Thread] = []
+        self._fed_threads: dict[int, list[threading.Thread]] = {}
 
     # -- preparation ------------------------------------------------------------------------------------
 
@@ -98,15 +101,11 @@ class Lockstep:
             targets = [other for other in self.topology.enqueues if other.runs == enqueue.runs]
             if targets[0] is not enqueue:
                 continue  # one op that fills several queues belongs to the first of them
-            simple = enqueue.runs == enqueue.name and not enqueue.conditional
-            if not simple and any(target.many for target in targets):
-                raise InvalidArgument(
-                    f"lockstep cannot run {enqueue.name} ({enqueue.source}) step by step: how many elements "
-                    f"an enqueue_many inside a tf.cond or tf.group adds cannot be known before it runs; "
-                    f"enqueue them one by one, or outside of the tf.cond"
-                )
             lane = Lane(enqueue, [self._queues[target.queue] for target in targets], self._cuts(stage))
             op = self.graph.get_operation_by_name(enqueue.runs)
+            simple = enqueue.runs == enqueue.name and not enqueue.conditional
+            if not simple and any(target.many for target in targets):
+                self._take_apart(lane, targets, op)
             with apart(self.graph), self.graph.control_dependencies([op]):
                 # Asked in the same run: a run of its own would cost as much as the enqueue.
                 if lane.asked:
@@ -117,6 +116,33 @@ class Lockstep:
             state.lanes.append(lane)
             if enqueue.runner is not None:
                 self._open_lanes[enqueue.runner] = self._open_lanes.get(enqueue.runner, 0) + 1
+
+    def _take_apart(self, lane: Lane, targets: list[Enqueue], op: Any) -> None:
+        """Let a lane run what a tf.cond or tf.group enqueues, instead of the op, which waits where there is no room."""
+        view = GraphView(self.graph)
+        try:
+            what = [enqueued(view, target) for target in targets]
+        except CannotLower as error:
+            raise InvalidArgument(f"lockstep cannot run {lane.enqueue.name} step by step: {error}") from error
+        enqueues = {target.name for target in targets}
+        around, _ = view.closure([op], stop=lambda other: other.name in enqueues)
+        besides = [each for target in what for each in target.also]
+        # An op without a state is not missed where nobody asks for what it gives.
+        besides.extend(each for each in around if each.op_def.is_stateful and each.name not in enqueues)
+        ops, _ = view.closure(besides, stop=lambda _: False)
+        if enqueues & {each.name for each in ops}:
+            raise InvalidArgument(
+                f"lockstep cannot run {op.name} ({view.source_of(op)}) step by step: it waits for the enqueue_many "
+                f"{lane.enqueue.name} and computes more; give the QueueRunner the enqueue ops themselves"
+            )
+        lane.besides = besides
+        for target, each in zip(targets, what, strict=True):
+            state = self._queues[target.queue]
+            state.prepare_slices()
+            with apart(self.graph):
+                keeps = None if each.condition is None else each.keeps(each.condition)
+            lane.parts.append(Part(state, list(each.tensors), keeps, target.many))
+        lane.asked = []
 
     def _cuts(self, stage: Transform) -> list[Cut]:
         dequeues = {dequeue.name: dequeue for dequeue in self.topology.dequeues}
@@ -161,7 +187,7 @@ class Lockstep:
                 self._closers[index] = session.make_callable(self.graph.get_operation_by_name(runner.close_op))
         if coord is not None:
             self._start_fed_runners(coord)
-        if any(cut.is_read for lane in self._lanes for cut in lane.cuts):
+        if any(cut.may_wait for lane in self._lanes for cut in lane.cuts) or any(s.external for s in self._order):
             self._looker = threading.Thread(target=self._look, name="tfqueue-lockstep", daemon=True)
             self._looker.start()
 
@@ -170,7 +196,10 @@ class Lockstep:
         feeds = self._fed_tensors(lane.cuts)
         # The sizes wait for the enqueue, so to fetch them is to run it. A single fetch is what runs fastest.
         lane.run = self._callable(op if lane.sizes is None else lane.sizes, feeds)
-        if lane.many:
+        if lane.parts:
+            parts = [(part.tensors, [] if part.keeps is None else part.keeps) for part in lane.parts]
+            lane.values = self._callable([parts, lane.besides], feeds)
+        elif lane.many:
             values = [self.graph.get_tensor_by_name(info.name) for info in lane.enqueue.components]
             lane.static_count = values[0].shape[0] if values[0].shape.rank else None
             # What the enqueue waits for must run, though the enqueue itself does not.
@@ -184,12 +213,17 @@ class Lockstep:
         }
         for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
             if tuple(getattr(op, "op", op).name for op in runner.enqueue_ops) in fed:
-                self._fed_threads.extend(runner.create_threads(self._session, coord=coord, daemon=True, start=True))
+                threads = runner.create_threads(self._session, coord=coord, daemon=True, start=True)
+                names = {getattr(op, "op", op).name for op in runner.enqueue_ops}
+                for state in self._order:
+                    if names & {enqueue.runs for enqueue in state.model.enqueues}:
+                        self._fed_threads.setdefault(id(state), []).extend(threads)
 
     def stop(self, grace: float = 5.0) -> list[threading.Thread]:
         """End the helper threads; returns those that are still alive after ``grace`` seconds."""
         self._stopping.set()
-        threads = [*self._fed_threads, *([self._looker] if self._looker is not None else [])]
+        fed = {thread for threads in self._fed_threads.values() for thread in threads}
+        threads = [*fed, *([self._looker] if self._looker is not None else [])]
         for thread in threads:
             thread.join(grace)
         return [thread for thread in threads if thread.is_alive()]
@@ -231,6 +265,19 @@ class Lockstep:
             self._account(plan)
         return feeds
 
+    def watch(self, fetches: Any) -> int | None:
+        """Look after a ``session.run(fetches)`` that happens elsewhere, until `unwatch` is given the number.
+
+        None where it cannot have to wait for something that is not in the schedule.
+        """
+        plan = self._plan(fetches)
+        return self._begin_waiting(plan) if plan.may_wait else None
+
+    def unwatch(self, number: int) -> None:
+        """The run is over."""
+        with self._lock:
+            del self._waiting[number]
+
     @contextmanager
     def attached(self) -> Iterator[None]:
         """While open, every ``session.run`` of the session brings the queues up to it first."""
@@ -241,7 +288,12 @@ class Lockstep:
             feeds = self.before_run(fetches, feed_dict)
             if feeds:
                 feed_dict = {**(feed_dict or {}), **feeds}
-            return original(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
+            watched = self.watch(fetches)
+            try:
+                return original(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
+            finally:
+                if watched is not None:
+                    self.unwatch(watched)
 
         session.run = run  # on this object only; its class stays as it is
         try:
@@ -332,7 +384,9 @@ class Lockstep:
         return False
 
     def _run_lane(self, lane: Lane) -> None:
-        direct = not lane.many or (lane.static_count is not None and lane.static_count <= lane.queue.room())
+        direct = not lane.parts and (
+            not lane.many or (lane.static_count is not None and lane.static_count <= lane.queue.room())
+        )
         run = lane.run if direct else lane.values
         changes = [state.changes for state in lane.asked]
         try:
@@ -352,10 +406,9 @@ class Lockstep:
         if not direct:
             for cut in lane.cuts:
                 cut.account()
-            values, _ = result
-            if len(values[0]):
-                lane.queue.pending = Pending(values)
-                lane.queue.flush()
+            for state, values in lane.added(result[0]):
+                state.pending = Pending(values)
+                state.flush()
             return
         for cut in lane.cuts:
             if cut.certain:
@@ -401,9 +454,7 @@ class Lockstep:
         """Run what may wait for a file name, or for Python code, so that others can bring it meanwhile."""
         if not what.may_wait:
             return run()
-        self._runs += 1
-        self._waiting[self._runs] = what
-        number = self._runs
+        number = self._begin_waiting(what)
         what.busy = True
         self._lock.release()
         try:
@@ -414,10 +465,16 @@ class Lockstep:
             del self._waiting[number]
             self._lock.notify_all()
 
+    def _begin_waiting(self, what: Lane | _Plan) -> int:
+        self._runs += 1
+        self._waiting[self._runs] = what
+        return self._runs
+
     def _look(self) -> None:
         """Bring more file names to a read that waits for them: all those in its queue were of empty files.
 
-        What it adds goes to the end of an empty queue, so it does not matter when it happens.
+        What it adds goes to the end of an empty queue, so it does not matter when it happens. Who waits for a queue
+        that Python code fills, and that is closed, is woken.
         """
         seen: set[int] = set()
         while not self._stopping.wait(_LOOK_SECONDS):
@@ -430,8 +487,21 @@ class Lockstep:
                     for cut in (cut for what in long for cut in what.cuts):
                         if cut.is_read and cut.queue is not None:
                             self._bring_more(cut.queue)
+                        for state in cut.queues:
+                            if state.external:
+                                self._wake(state)
                 except (tf.errors.OpError, RuntimeError):
                     return  # the session is gone, or the step will meet the same error
+
+    def _wake(self, state: QueueState) -> None:
+        """Close a queue again that is closed, or whose feeding threads have ended.
+
+        Seen, if seldom, in plain TensorFlow too: a queue is closed, and who waits for it waits for ever all the same. A
+        second close wakes whoever waits, and changes nothing.
+        """
+        threads = self._fed_threads.get(id(state), [])
+        if state.closed or (threads and not any(thread.is_alive() for thread in threads)):
+            state.close_again()
 
     def _bring_more(self, state: QueueState) -> None:
         above = {state.name} | {node.name for node in self.topology.ancestors(state.model)}
@@ -453,53 +523,3 @@ class _Plan:
     def may_wait(self) -> bool:
         """Whether it can have to wait for something that is not in the schedule."""
         return any(cut.may_wait for cut in self.cuts)
-
-
-class LockstepHook(tf1.train.SessionRunHook):  # type: ignore[misc, name-defined]
-    """Runs the queues of a MonitoredSession in the canonical schedule.
-
-        with tf.compat.v1.train.MonitoredTrainingSession(hooks=[LockstepHook()]) as session:
-            while not session.should_stop():
-                session.run(train_op)
-
-    A MonitoredSession starts the queue runners of its graph itself, so the hook takes them out of the
-    graph's collection while the session is being made.
-    """
-
-    def __init__(self) -> None:
-        self._engine: Lockstep | None = None
-        self._started = False
-        self._hidden: tuple[list[Any], list[Any]] = ([], [])
-
-    def begin(self) -> None:
-        graph = tf1.get_default_graph()
-        self._engine = Lockstep(graph)
-        self._started = False
-        runners = graph.get_collection_ref(tf1.GraphKeys.QUEUE_RUNNERS)
-        self._hidden = (runners, list(runners))
-        runners.clear()
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        runners, hidden = self._hidden
-        runners.extend(hidden)
-        if self._started:
-            raise PipelineError(
-                "the session was lost and made again, and with it the contents of the queues; lockstep cannot "
-                "go on in the middle: start the program again"
-            )
-        self._started = True
-        self._running.start(session, coord)
-
-    def before_run(self, run_context: Any) -> Any:
-        arguments = run_context.original_args
-        feeds = self._running.before_run(arguments.fetches, arguments.feed_dict)
-        return tf1.train.SessionRunArgs(fetches=None, feed_dict=feeds) if feeds else None
-
-    def end(self, session: Any) -> None:
-        self._running.stop()
-
-    @property
-    def _running(self) -> Lockstep:
-        if self._engine is None:
-            raise PipelineError("LockstepHook works as a hook of a MonitoredSession only")
-        return self._engine

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfqueue.engines.queue_ops import apart
+from tfqueue.engines.queue_ops import apart, runs_at_once
 from tfqueue.topology.model import Dequeue, Enqueue, Queue, Read
 
 tf1 = tf.compat.v1
@@ -54,6 +56,7 @@ class QueueState:
             self._closed_tensor = (
                 tf.raw_ops.QueueIsClosedV2(handle=self._handle) if self._version else tf.constant(False)
             )
+            self._close_op = self._raw("QueueClose")(handle=self._handle, cancel_pending_enqueues=False)
         self._slices: list[Any] = []
         self._slice_op: Any = None
         self._piece_size: Any = None
@@ -63,6 +66,7 @@ class QueueState:
             self._prepare_pieces()
         self._ask_size: Callable[[], Any] = _not_connected
         self._ask_closed: Callable[[], Any] = _not_connected
+        self._close: Callable[[], Any] = _not_connected
         self._enqueue_slice: Callable[..., Any] = _not_connected
         self._dequeue_piece: Callable[..., Any] = _not_connected
         self._dequeue_single: Callable[..., Any] = _not_connected
@@ -96,6 +100,7 @@ class QueueState:
         """Bind the ops to a session."""
         self._ask_size = session.make_callable(self._size_tensor)
         self._ask_closed = session.make_callable(self._closed_tensor)
+        self._close = runs_at_once(session, self._close_op)
         if self._slice_op is not None:
             self._enqueue_slice = _fed_call(session, self._slice_op, self._slices)
         if self._single:
@@ -114,6 +119,11 @@ class QueueState:
     def close(self) -> None:
         """Remember that the queue was closed."""
         self._closed = True
+
+    def close_again(self) -> None:
+        """Run a close op, which wakes whoever waits for a queue that is closed."""
+        with suppress(tf.errors.CancelledError):
+            self._close()
 
     def size(self) -> int:
         """The number of elements in the queue."""
@@ -178,6 +188,23 @@ class QueueState:
             pieces = [self._dequeue_piece(count)]
         self.add(-count)
         return pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one enqueue of a tf.cond or tf.group adds to its queue.
+
+    Attributes:
+        state: The queue.
+        tensors: The components.
+        keeps: A bool tensor that says whether it is enqueued at all, or None.
+        many: Whether the components are batches of elements.
+    """
+
+    state: QueueState
+    tensors: list[Any]
+    keeps: Any | None
+    many: bool
 
 
 class Cut:
@@ -301,6 +328,9 @@ class Lane:
         self.ended = False
         self.busy = False
         self.static_count: int | None = None
+        # Where a tf.cond or tf.group enqueues several elements, they are computed first and enqueued apart.
+        self.parts: list[Part] = []
+        self.besides: list[Any] = []
         self.sizes: Any = None
         self.run: Callable[..., Any] = _not_connected
         self.values: Callable[..., Any] = _not_connected
@@ -317,7 +347,18 @@ class Lane:
 
     def has_room(self) -> bool:
         """Whether its next element fits into every queue that it fills."""
-        return all(state.room() > 0 and not state.closed for state in self.targets)
+        return all(state.room() > 0 and not state.closed and state.pending is None for state in self.targets)
+
+    def added(self, values: list[Any]) -> Iterator[tuple[QueueState, list[Any]]]:
+        """The elements that a run adds to each queue, of the values that it gave."""
+        if not self.parts:
+            if len(values[0]):
+                yield self.queue, values
+            return
+        for part, (components, keeps) in zip(self.parts, values, strict=True):
+            rows = components if part.many else [np.asarray(value)[np.newaxis] for value in components]
+            if (part.keeps is None or keeps) and len(rows[0]):
+                yield part.state, rows
 
     def ready(self) -> bool:
         """Whether a run would not have to wait for data."""
