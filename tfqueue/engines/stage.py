@@ -7,7 +7,7 @@ epoch, variables and lookup tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,8 @@ tf1 = tf.compat.v1
 
 # Under this name a stage is given the number of the run.
 RUN = "number of the run"
+# The scope of the copied ops; what they raise names it.
+COPIED_STAGE = "tfqueue_stage"
 COUNTER_TYPES = frozenset({"CountUpTo", "ResourceCountUpTo"})
 VARIABLE_TYPES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 TABLE_TYPES = frozenset({"HashTableV2", "MutableHashTableV2", "MutableDenseHashTableV2"})
@@ -35,12 +37,16 @@ STORED_SPARSE = {"AddSparseToTensorsMap": False, "AddManySparseToTensorsMap": Tr
 TAKEN_SPARSE = "TakeManySparseFromTensorsMap"
 # All there is in the branches of an assertion of today.
 _GUARDS = frozenset({"Assert", "Const", "Identity", "NoOp", "Placeholder"})
+_STAGING = ("Stage", "Unstage", "StagePeek", "StageSize", "StageClear")
 _LOOKS_AT_QUEUES = frozenset({"QueueSize", "QueueSizeV2", "QueueIsClosed", "QueueIsClosedV2"})
 _FRAMES = frozenset({"Enter", "Switch", "Merge"})
 _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "VarIsInitializedOp"})
 _FOREIGN = {
-    **dict.fromkeys(("Stage", "Unstage", "StagePeek", "StageSize", "MapStage", "MapUnstage"), "a StagingArea"),
+    **dict.fromkeys(
+        ("Stage", "Unstage", "StagePeek", "StageSize", "MapStage", "MapUnstage"),
+        "a StagingArea that is not filled by this step alone, before it takes from it",
+    ),
     "RecordInput": "RecordInput, which reads in threads of its own in no defined order",
     **dict.fromkeys(("IteratorGetNext", "IteratorGetNextSync"), "a tf.data iterator"),
     **dict.fromkeys(("Barrier", "BarrierTakeMany"), "a Barrier"),
@@ -120,7 +126,7 @@ class StageFunction:
         if not wanted and not self.also:
             return [direct[name] for name in self.outputs]
         found = tf1.import_graph_def(
-            self.graph_def, input_map=input_map, return_elements=[*wanted, *self.also], name="stage"
+            self.graph_def, input_map=input_map, return_elements=[*wanted, *self.also], name=COPIED_STAGE
         )
         values = {**direct, **dict(zip(wanted, found, strict=False))}
         # What the enqueue had to wait for (an assertion) must run here, too.
@@ -170,8 +176,11 @@ def extract(
     ends = [op for op in (*(tensor.op for tensor in outputs), *also) if not stop(op)]
     ops, stopped = view.closure(ends, stop=stop)
     stopped_ops = {op.name: op for op in (*stopped, *(t.op for t in outputs if stop(t.op)))}
+    staged = dict(_staged(view, ops))
+    passing = {op.name for pair in staged.items() for op in (view.by_name[pair[0]], pair[1])}
     for op in (*ops, *stopped_ops.values()):
-        _check(view, op, cut_names, words)
+        if op.name not in passing:
+            _check(view, op, cut_names, words)
     graph_def = tf1.GraphDef()
     graph_def.versions.CopyFrom(view.versions)
     placeholders: dict[str, str] = {}
@@ -207,6 +216,18 @@ def extract(
             reciprocal.attr["T"].type = op.get_attr("T").as_datatype_enum
             node.op = "Mul"
             inputs[1] = reciprocal.name
+        if op.name in staged:
+            inputs = [
+                placeholder(_given_name(tensor), _given_dtype(tensor))
+                if tensor.op.name in stopped_ops
+                else _reference(tensor)
+                for tensor in staged[op.name].inputs
+            ]
+            node.CopyFrom(tf1.NodeDef(op="IdentityN", name=op.name))
+            node.attr["T"].list.type.extend(dtype.as_datatype_enum for dtype in op.get_attr("dtypes"))
+        elif op.name in passing:
+            node.CopyFrom(tf1.NodeDef(op="NoOp", name=op.name))
+            inputs = []
         if op.type == "ReadVariableOp":
             node.CopyFrom(_identity(op.name, inputs[0], op.get_attr("dtype")))
             inputs = []
@@ -236,12 +257,32 @@ def extract(
             op for op in stopped_ops.values() if op.type in VARIABLE_TYPES | TABLE_TYPES and op.name in placeholders
         ),
         counters={op.name: op.outputs[0].dtype for op in stopped_ops.values() if op.type in COUNTER_TYPES},
-        stateful=tuple(op for op in ops if _keeps_state(view, op) and not (number_runs and can_be_numbered(op))),
+        stateful=tuple(
+            op
+            for op in ops
+            if _keeps_state(view, op) and op.name not in passing and not (number_runs and can_be_numbered(op))
+        ),
         hides_state=any(draws_in_functions(view, op) for op in ops),
         numbered=RUN in placeholders,
         has_frames=has_frames,
         placeholders=placeholders,
     )
+
+
+def _staged(view: GraphView, ops: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """(name of an Unstage op, the Stage op whose values it gives) where both run in one step, one after the other."""
+    areas: dict[Any, list[Any]] = {}
+    for op in view.of_type(_STAGING):
+        if not op.name.startswith("tfqueue/"):
+            areas.setdefault((op.get_attr("container"), op.get_attr("shared_name") or op.name), []).append(op)
+    inside = {op.name for op in ops}
+    for area in areas.values():
+        kinds = {op.type: op for op in area}
+        if len(area) != 2 or set(kinds) != {"Stage", "Unstage"} or not all(op.name in inside for op in area):
+            continue
+        before, _ = view.closure([kinds["Unstage"]], stop=lambda _: False)
+        if any(op is kinds["Stage"] for op in before):
+            yield kinds["Unstage"].name, kinds["Stage"]
 
 
 def _renumbered(name: str, numbers: Mapping[str, str]) -> str:
