@@ -38,3 +38,12 @@ def test_image_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "parts: {'train': 28, 'val': 8, 'test': 4}" in printed
     assert "equivalent: 28 records in 4 batches" in printed
     assert "each file is in exactly one part: True" in printed
+
+
+def test_data_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = run_program(ROOT / "demos" / "data_service.py")
+    assert "workers: 2, files: 6" in printed
+    assert "a share of the files each: 1200 records; the same: True" in printed
+    assert "all files each: 2400 records, each 4 times" in printed
+    assert "equivalent: 1,200 records in 60 batches" in printed

@@ -15,8 +15,9 @@ import tensorflow as tf
 
 from tfqueue import consumers, interrupts
 from tfqueue.diagnosis.failure import failure
+from tfqueue.engines.fed import Fed, refuse_used_queues
 from tfqueue.engines.lockstep import Lockstep
-from tfqueue.engines.lowered import Lowered
+from tfqueue.engines.lowered import Source, lowered
 from tfqueue.engines.threads import RunnerThreads
 from tfqueue.errors import PipelineError, PipelineStalled, TFQueueWarning
 from tfqueue.growth import Growth
@@ -47,12 +48,20 @@ class Run:
         session: A session of it, initialised.
         fetches: What a step fetches; None for a session whose steps its owner runs.
         engine: ``"threads"``, ``"lockstep"``, or ``"tfdata"``, where ``graph`` is the legacy pipeline and the steps are
-            those of the dataset that it was lowered to.
+            those of the dataset that it was lowered to, or, without ``fetches``, are fed from such datasets.
         stall_timeout: Seconds without progress after which the run is given up.
+        shuffle: With the engine ``"tfdata"``: what stands for a shuffle queue, as for `to_dataset`.
     """
 
     def __init__(
-        self, graph: tf.Graph, session: Any, fetches: Any = None, *, engine: str, stall_timeout: float
+        self,
+        graph: tf.Graph,
+        session: Any,
+        fetches: Any = None,
+        *,
+        engine: str,
+        stall_timeout: float,
+        shuffle: str = "native",
     ) -> None:
         refuse_after_fork()
         self.graph = graph
@@ -60,7 +69,11 @@ class Run:
         self.fetches = fetches
         self.runners = RunnerThreads(graph, session, before_step=self.before_step)
         self._lockstep = Lockstep(graph) if engine == "lockstep" else None
-        self._lowered = Lowered(graph, session, fetches) if engine == "tfdata" else None
+        self._fed = Fed(graph, session, shuffle=shuffle) if engine == "tfdata" and fetches is None else None
+        self._source: Source | None = self._fed.source if self._fed is not None else None
+        if engine == "tfdata" and fetches is not None:
+            self._source = lowered(graph, session, fetches, shuffle=shuffle)
+        self._stall_timeout = stall_timeout
         self._attached = ExitStack()
         self.accounts = Accounts(self.runners)
         self.runners.coord.tell_stats = lambda: self.stats
@@ -109,8 +122,14 @@ class Run:
     def start(self) -> None:
         """Start the runners, the watchdog, and the ear for Ctrl-C."""
         topology = self.topology  # before the ops that close and ask the queues are added, which are not the user's
-        if self._lowered is not None:
-            make_step = self._lowered.make_step
+        make_step: Callable[[Any], Callable[[], Any]]
+        if self._source is not None:
+            make_step = self._step_of_source
+            if self._fed is not None:
+                self.runners.handles.update(refuse_used_queues(self.graph, self.session))
+                self.runners.adopt_queues()
+                self._attached.enter_context(self._fed.attached())
+            self._source.watch(stall_timeout=self._stall_timeout, on_slow=self._warn_from_outside, on_stall=self._stall)
         elif self._lockstep is None:
             self.runners.start()
             make_step = self.session.make_callable
@@ -122,8 +141,14 @@ class Run:
         if self.fetches is not None:
             self._step = make_step(self.fetches)
             self._rows_of = rows_of(topology, self.fetches)
-        self._watchdog.start()
+        if self._source is None:
+            self._watchdog.start()
         self._listening = interrupts.listen(self._interrupt)
+
+    def _step_of_source(self, fetches: Any) -> Callable[[], Any]:
+        assert self._source is not None
+        take = self._source.take
+        return lambda: tf.nest.pack_sequence_as(fetches, take())
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
@@ -139,7 +164,7 @@ class Run:
             self._growth.step(grown=grown)
             if grown:
                 self._topology = None
-            if grown and self._lockstep is None and self._lowered is None:
+            if grown and self._lockstep is None and self._source is None:
                 self.runners.rescan()
             elif grown:
                 self.runners.adopt_queues()
@@ -177,8 +202,8 @@ class Run:
             self._listening = False
         self._watchdog.stop()
         self._attached.close()
-        if self._lowered is not None:
-            self._lowered.close()
+        if self._source is not None:
+            self._source.close()
         self._left_alive = self.runners.stop(_GRACE)
         if self._lockstep is not None:
             self._left_alive += self._lockstep.stop(_GRACE)
@@ -201,7 +226,7 @@ class Run:
         self._watchdog.release()
         self.runners.release()
         self._step = None
-        self._lockstep = self._lowered = None
+        self._lockstep = self._source = self._fed = None
         self.session = None
 
     def _name_who_is_left(self, threads: list[threading.Thread]) -> None:
@@ -243,7 +268,14 @@ class Run:
             return None
         failed = self._lockstep.failed_enqueue if self._lockstep is not None else None
         op = failed.name if failed is not None else None
-        return failure(error, self.graph, session=self.session, enqueue_op=op, fetches=self.fetches)
+        return failure(
+            error,
+            self.graph,
+            session=self.session,
+            enqueue_op=op,
+            fetches=self.fetches,
+            lowered=self._source is not None,
+        )
 
     # -- told by other threads ---------------------------------------------------------------------------------------
 
@@ -262,7 +294,7 @@ class Run:
         main = threading.main_thread().ident
         if main is None or self.runners.stopping:
             return
-        session = self.session if self._lowered is None else self._lowered.session
+        session = self.session if self._source is None else self._source.session
         step = consumers.look(session).in_session.get(main)
         if step is None:
             return  # Python itself raises KeyboardInterrupt there
@@ -273,10 +305,10 @@ class Run:
                     return
                 time.sleep(0.02)
         self._interrupted = True
-        if self._lowered is None:
+        if self._source is None:
             self.runners.cancel_queues()
         else:
-            self._lowered.close()
+            self._source.close()
 
 
 def refuse_after_fork() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfqueue.engines.stage import COPIED_STAGE
 from tfqueue.topology.model import FETCHES, Producer, Topology, Transform
 from tfqueue.topology.subgraph import CALL_TYPES, GraphView
 from tfqueue.topology.trace import trace
@@ -17,6 +18,9 @@ _NODE = re.compile(r"\{\{(?:colocation_)?node ([^}]+)\}\}")
 _FUNCTION = re.compile(r"\{\{function_node ([^}]+)\}\}")
 _TRAILER = re.compile(r"\n?\s*\[\[\{\{.*", re.DOTALL)
 _HEADER = re.compile(r"^Graph execution error:.*?\nNode: '[^']*'\n", re.DOTALL)
+# What tf.data puts before the words of an op in a map; and the parser of batches, where records have no names.
+_IN_DATASET = re.compile(r"^(?:Error in user-defined function passed to \S+ transformation with iterator: \S+: )+")
+_NAMELESS = "Name: <unknown>, "
 
 
 @dataclass(slots=True)
@@ -55,6 +59,7 @@ class Evidence:
         headline: What to say first instead of the error's own words, or None.
         details: Further lines of the message.
         by_runner: Whether a queue runner met the failure, and it is known which.
+        lowered: Whether the dataset that the graph was lowered to met it: in a copy of the op, perhaps on a batch.
     """
 
     error: BaseException
@@ -69,6 +74,7 @@ class Evidence:
     headline: str | None = None
     details: list[str] = field(default_factory=list)
     by_runner: bool = False
+    lowered: bool = False
 
     @property
     def stage_words(self) -> str | None:
@@ -84,14 +90,16 @@ class Evidence:
         return f"{doing}on the way to {name}"
 
 
-def gather(error: BaseException, graph: tf.Graph, *, enqueue_op: str | None, fetches: Any) -> Evidence:
+def gather(
+    error: BaseException, graph: tf.Graph, *, enqueue_op: str | None, fetches: Any, lowered: bool = False
+) -> Evidence:
     """Gather what the error and the graph say; never raises."""
-    evidence = Evidence(error, root_message(error), graph, by_runner=enqueue_op is not None)
+    evidence = Evidence(error, root_message(error), graph, by_runner=enqueue_op is not None, lowered=lowered)
     try:
         evidence.topology = trace(graph, fetches)
     except Exception:  # noqa: BLE001 - a failure to explain must not hide the failure itself
         evidence.topology = None
-    evidence.op = _failed_op(error, graph)
+    evidence.op = _copied_op(error, graph) if lowered else _failed_op(error, graph)
     topology = evidence.topology
     if topology is not None:
         _find_stage(evidence, topology, enqueue_op)
@@ -107,6 +115,7 @@ def root_message(error: BaseException) -> str:
     """The kernel's own words in an error, without the graph traceback that TensorFlow puts around them."""
     text = str(getattr(error, "message", None) or error)
     text = _HEADER.sub("", text).removeprefix("Graph execution error:").lstrip()
+    text = _IN_DATASET.sub("", text).removeprefix(_NAMELESS)
     text = text.split("\n\nOriginal stack trace for")[0]
     return _TRAILER.sub("", text).strip()
 
@@ -129,6 +138,17 @@ def _failed_op(error: BaseException, graph: tf.Graph) -> Any:
         if caller is not None:
             return caller
     return getattr(error, "op", None)
+
+
+def _copied_op(error: BaseException, graph: tf.Graph) -> Any:
+    """The op of the graph whose copy in a dataset failed."""
+    for name in node_names(error):
+        _, found, copied = name.partition(COPIED_STAGE + "/")
+        try:
+            return graph.get_operation_by_name(copied) if found else None
+        except (KeyError, ValueError):
+            continue
+    return None
 
 
 def _caller_of(function: str, graph: tf.Graph) -> Any:

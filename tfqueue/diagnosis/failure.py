@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfqueue.diagnosis.evidence import Evidence, gather
-from tfqueue.diagnosis.locate import locate
+from tfqueue.diagnosis.locate import locate, locate_unread
 from tfqueue.diagnosis.rules import RULES, UNKNOWN
 from tfqueue.errors import PipelineError, PipelineFailed, TFQueueError
 from tfqueue.topology.subgraph import user_line
@@ -24,6 +24,7 @@ def failure(
     enqueue_op: str | None = None,
     fetches: Any = None,
     enqueued: int | None = None,
+    lowered: bool = False,
 ) -> PipelineError:
     """The PipelineFailed for an error that a runner or a step raised; the error is its ``__cause__``.
 
@@ -34,9 +35,12 @@ def failure(
         enqueue_op: The op that the failed runner ran, if it was a runner.
         fetches: What the pipeline's user fetches.
         enqueued: How many steps the runner of that op had finished, in all its threads: where the search begins.
+        lowered: Whether it was raised by the dataset that the graph was lowered to.
     """
-    evidence = gather(error, graph, enqueue_op=enqueue_op, fetches=fetches)
-    if session is not None:
+    evidence = gather(error, graph, enqueue_op=enqueue_op, fetches=fetches, lowered=lowered)
+    if session is not None and evidence.op is None and lowered and evidence.topology is not None:
+        evidence.place = locate_unread(evidence, session)
+    elif session is not None:
         evidence.place = locate(evidence, session, expected=enqueued)
     cause_name, advice = UNKNOWN, None
     for rule in RULES:

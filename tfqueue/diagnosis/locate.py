@@ -53,6 +53,20 @@ def locate(evidence: Evidence, session: Any, *, expected: int | None = None) -> 
         return Place()
 
 
+def locate_unread(evidence: Evidence, session: Any) -> Place:
+    """The file that a dataset could not read, among those of all readers; sets the op of the evidence to its read."""
+    assert evidence.topology is not None
+    for read in evidence.topology.reads:
+        evidence.op = evidence.graph.get_operation_by_name(read.name)
+        place = locate(evidence, session)
+        if place.file is not None:
+            evidence.stage = next((t for t in evidence.topology.transforms if read.name in t.inputs), evidence.stage)
+            evidence.source = read.source or evidence.source
+            return place
+    evidence.op = None
+    return Place()
+
+
 def files_of(topology: Topology, read: Read) -> list[str]:
     """The files that a read takes its records from, as far as the graph tells, in one epoch's unshuffled order."""
     names: list[str] = []
@@ -211,7 +225,13 @@ class _Search:
             try:
                 run(feed)
             except tf.errors.OpError as error:
-                return self._is_the_same(error)
+                if not self.evidence.lowered:
+                    return self._is_the_same(error)
+                if type(error) is not type(self.evidence.error):
+                    return False
+                # The copy worked on a whole batch, and said so; this is what it says of the one record.
+                self.evidence.message = root_message(error)
+                return True
             return False
 
         return cut, fails

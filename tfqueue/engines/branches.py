@@ -6,17 +6,20 @@ In the canonical schedule they take turns, one run each, in the order of the que
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfqueue.engines.conditional import enqueued
 from tfqueue.engines.elements import Inputs, batched, words_of
+from tfqueue.engines.passes import AppliedPass
 from tfqueue.engines.plain import plain
+from tfqueue.engines.reading import read_records, read_values
 from tfqueue.engines.sparse import stored_sparse
 from tfqueue.engines.stage_call import Call, Run
 from tfqueue.errors import CannotLower
-from tfqueue.topology.model import Dequeue, Queue, Transform
+from tfqueue.topology.model import Dequeue, Queue, Read, Transform
 
 if TYPE_CHECKING:
     from tfqueue.engines.lowering import Lowering
@@ -46,6 +49,61 @@ def in_turns(
     )
 
 
+def as_one_stage(lowering: Lowering, stages: Sequence[Transform], runs: Sequence[Run]) -> Inputs | None:
+    """What the first of several stages that do the same would take, if it did the work of all; else None.
+
+    Stages that share one stream take its elements in turns. Stages with a reader each, on one queue of file names,
+    may read in any order, since their threads do; with the pass "interleave", their files are read side by side.
+    """
+    if any(len(stage.inputs) != 1 for stage in stages):
+        return None
+    calls = [
+        lowering.function(stage, Inputs(lowering.names_of(stage.inputs[0]), None, frozenset()), run)
+        for stage, run in zip(stages, runs, strict=True)
+    ]
+    if len({call.fingerprint for call in calls}) > 1:
+        return None
+    cuts = [lowering.cuts[stage.inputs[0]] for stage in stages]
+    if len({lowering.take_of(cut) for cut in cuts}) > 1:
+        return None
+    if len({lowering.stream(cut.name) for cut in cuts}) == 1:
+        return lowering.inputs(stages[0], consumers=stages)
+    return _side_by_side(lowering, stages, cuts)
+
+
+def _side_by_side(lowering: Lowering, stages: Sequence[Transform], cuts: Sequence[Dequeue | Read]) -> Inputs | None:
+    """The records of several readers of one queue of file names, each reader one file at a time."""
+    if "interleave" not in lowering.passes or lowering.shuffle != "native":
+        return None
+    reads = [cut for cut in cuts if isinstance(cut, Read)]
+    readers = [lowering.reader_of[read.name] for read in reads]
+    alike = {replace(reader, name="", reads=(), source=None) for reader in readers}
+    if len(reads) < len(cuts) or len(alike) > 1 or len({reader.name for reader in readers}) < len(readers):
+        return None
+    names = reads[0].queue
+    if names is None or any(read.queue != names for read in reads) or (reads[0].many and reads[0].up_to is None):
+        return None
+    for stage, reader in zip(stages, readers, strict=True):
+        lowering.only_these(reader.name, [read.name for read in reader.reads], [stage])
+        if len(reader.reads) > 1:
+            return None
+    queue = lowering.topology.queue(names)
+    lowering.only_these(queue.name, [*queue.dequeues, *queue.reads], stages)
+    with_keys = any(lowering.keys_needed(read) for read in reads)
+
+    def open_file(name: Any) -> Any:
+        alone = tf.data.Dataset.from_tensors(name)
+        if with_keys:
+            return read_records(alone, readers[0], up_to=reads[0].up_to, with_keys=True)
+        return read_values(alone, readers[0], up_to=reads[0].up_to)
+
+    records = lowering.single_elements(queue.name).interleave(
+        plain(open_file), cycle_length=len(readers), block_length=1, num_parallel_calls=tf.data.AUTOTUNE
+    )
+    lowering.applied.append(AppliedPass("interleave", f"the files that {words_of(queue)} names"))
+    return Inputs(lowering.names_of(reads[0].name)[0 if with_keys else 1 :], records, frozenset())
+
+
 def _branches_of_one_stream(
     lowering: Lowering, queue: Queue, stages: Sequence[Transform], runs: Sequence[Run]
 ) -> tuple[Any, tuple[bool, ...]]:
@@ -62,17 +120,20 @@ def _branches_of_one_stream(
     functions = []
     for stage, run in zip(stages, runs, strict=True):
         names = lowering.names_of(stage.inputs[0])
-        functions.append(lowering.function(stage, Inputs(names, None, _renamed(first, names)), run, number_runs=False))
+        functions.append(lowering.function(stage, Inputs(names, None, _renamed(first, names)), run))
     count = len(stages)
     flags = lowering.passed_through(first, runs[0], queue)
-    numbered = first.dataset.enumerate().map(plain(lambda *item: (item[0] % count, item[1])))
-    return _choose(lowering, numbered, functions), flags
+    in_turn = first.dataset.enumerate().map(plain(lambda index, values: (index % count, index // count, values)))
+    return _choose(lowering, in_turn, functions), flags
 
 
 def _independent_branches(
     lowering: Lowering, queue: Queue, stages: Sequence[Transform], runs: Sequence[Run]
 ) -> tuple[Any, tuple[bool, ...]]:
     """Branches with a queue or reader each: their runs in turn, those that have ended left out."""
+    together = as_one_stage(lowering, stages, runs)
+    if together is not None:
+        return lowering.run_with_flags(stages[0], together, runs[0], queue)
     datasets = []
     flags: tuple[bool, ...] = ()
     for stage, run in zip(stages, runs, strict=True):
@@ -92,6 +153,14 @@ def _bucketed(
     sorts = [bucket.enqueues[0] for bucket in buckets if len(bucket.enqueues) == 1]
     if len(sorts) != len(stages) or len({sort.name for sort in sorts}) != 1 or len(sorts) < 2:
         return None
+    if lowering.shuffle == "replay":
+        raise CannotLower(
+            f"the buckets before {words_of(queue)} hand on a batch when there is room for it, so the order of the "
+            f"batches follows from how full every queue is",
+            op=queue.name,
+            source=queue.source,
+            advice="use shuffle='native', which gives the same batches in the order in which they become full",
+        )
     for bucket, stage in zip(buckets, stages, strict=True):
         lowering.only_these(bucket.name, bucket.dequeues, [stage])
     what = [enqueued(lowering.view, sort) for sort in sorts]
@@ -131,9 +200,9 @@ def _bucketed(
         elements = window.map(plain(lambda *v: tuple(lowering.as_component(buckets[0], none, v[:width]))))
         size = sizes[0] if len(set(sizes)) == 1 else size_of(number)
         batches = batched(elements, buckets[0], none, size, keep=True)
-        return batches.map(plain(lambda *values: (number, values)))
+        return batches.map(plain(lambda *values: (number, tf.zeros([], tf.int64), values)))
 
-    def complete(number: Any, values: Any) -> Any:
+    def complete(number: Any, _: Any, values: Any) -> Any:
         drops = tf.gather(tf.constant([cut.kind == "dequeue_many" for cut in takes]), number)
         return ~drops | tf.equal(tf.shape(values[0], tf.int64)[0], size_of(number))
 
@@ -146,18 +215,38 @@ def _bucketed(
     return _choose(lowering, batches.filter(plain(complete)), functions), (False,) * len(queue.components)
 
 
-def _choose(lowering: Lowering, dataset: Any, functions: Sequence[Call]) -> Any:
-    """Map (number, values) by the function with that number."""
-    if len({function.fingerprint for function in functions}) == 1:
-        return functions[0].map(dataset.map(plain(lambda _, values: values)))
+def _choose(lowering: Lowering, dataset: Any, calls: Sequence[Call]) -> Any:
+    """Map (number of the branch, number of its run, values) by the stage of that branch."""
+    for call in calls:
+        if call.function.counters:
+            counter = next(iter(call.function.counters))
+            raise CannotLower(
+                f"{call.words} stops after a number of runs ({counter}), and other stages go on without it",
+                op=counter,
+                advice="limit the epochs of the file names instead",
+            )
+    stateful = any(call.stateful for call in calls)
+    # Equal branches are one function, unless each draws from a stream of random numbers of its own.
+    if not stateful and len({call.fingerprint for call in calls}) == 1:
+        numbered = calls[0].function.numbered
 
-    def choose(number: Any, values: Any) -> tuple[Any, ...]:
+        def taken(_: Any, run: Any, values: Any) -> tuple[Any, ...]:
+            return (run, *tf.nest.flatten(values)) if numbered else tuple(tf.nest.flatten(values))
+
+        if calls[0].runs_parallel:
+            lowering.applied.append(AppliedPass("parallel", calls[0].words))
+        return calls[0].map(dataset.map(plain(taken)))
+
+    def choose(branch: Any, run: Any, values: Any) -> tuple[Any, ...]:
         taken = tf.nest.flatten(values)
-        branches = [lambda function=function: function.call(*taken) for function in functions]
-        chosen: tuple[Any, ...] = tf.switch_case(tf.cast(number, tf.int32), branches)
+        branches = [
+            lambda call=call: call.call(run, *taken) if call.function.numbered else call.call(*taken) for call in calls
+        ]
+        chosen: tuple[Any, ...] = tf.switch_case(tf.cast(branch, tf.int32), branches)
         return chosen
 
-    in_order = any(function.in_order for function in functions)
+    in_order = any(call.in_order for call in calls)
+    lowering.keep_order |= stateful and in_order
     return dataset.map(plain(choose), num_parallel_calls=None if in_order else tf.data.AUTOTUNE)
 
 

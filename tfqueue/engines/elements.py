@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
 
 from tfqueue.engines.plain import plain
-from tfqueue.engines.reading import count_records
+from tfqueue.engines.reading import counted
+from tfqueue.engines.stage_call import Call
 from tfqueue.errors import CannotLower
 from tfqueue.topology.model import Queue, Reader
 
@@ -28,6 +29,26 @@ class Elements:
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """A dataset, a stage over it, and perhaps a batch after that.
+
+    Attributes:
+        source: The dataset.
+        call: The stage, or None.
+        batch: From the dataset of what the stage gives to that of its batches, or None.
+    """
+
+    source: Any
+    call: Call | None
+    batch: Callable[[Any], Any] | None
+
+    def dataset(self) -> Any:
+        """All of it as one dataset."""
+        done = self.source if self.call is None else self.call.map(self.source)
+        return done if self.batch is None else self.batch(done)
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """What runs of a stage take from its cuts.
 
@@ -35,11 +56,13 @@ class Inputs:
         names: The names of the legacy tensors.
         dataset: A dataset of flat tuples, one value for each name; one element a run.
         sparse: Those of the names that hold serialized SparseTensors.
+        steps: How the dataset is made, where what follows may be made part of it.
     """
 
     names: tuple[str, ...]
     dataset: Any
     sparse: frozenset[str]
+    steps: Steps | None = None
 
 
 def assigned_names(names: Any, readers: Sequence[Reader]) -> Any:
@@ -47,20 +70,22 @@ def assigned_names(names: Any, readers: Sequence[Reader]) -> Any:
 
     The readers read in turns, a record each; the one that first comes to the end of its file takes the next name.
     """
-    count = len(readers)
+    kinds = [replace(reader, name="", reads=(), source=None) for reader in readers]
+    distinct = list(dict.fromkeys(kinds))
+    kind_of = tf.constant([distinct.index(kind) for kind in kinds])
 
-    def count_of(name: Any, owner: Any) -> Any:
-        if len({replace(reader, name="", reads=(), source=None) for reader in readers}) == 1:
-            return count_records(name, readers[0])
-        branches = [lambda reader=reader: count_records(name, reader) for reader in readers]
-        return tf.switch_case(tf.cast(owner, tf.int32), branches)
+    def with_counts(name: Any) -> Any:
+        counts = tf.data.Dataset.zip(tuple(counted(name, reader) for reader in distinct))
+        return counts.map(plain(lambda *values: (name, tf.stack(values))))
 
-    def assign(read: Any, name: Any) -> tuple[Any, tuple[Any, Any]]:
+    def assign(read: Any, named: Any) -> tuple[Any, tuple[Any, Any]]:
+        name, counts = named
         # The first to be done is the one that has read least, the earlier in turn of equals.
         owner = tf.argmin(read)
-        return tf.tensor_scatter_nd_add(read, [[owner]], [count_of(name, owner)]), (owner, name)
+        taken = tf.gather(counts, tf.gather(kind_of, owner))
+        return tf.tensor_scatter_nd_add(read, [[owner]], [taken]), (owner, name)
 
-    return names.scan(tf.zeros([count], tf.int64), plain(assign))
+    return names.flat_map(plain(with_counts)).scan(tf.zeros([len(readers)], tf.int64), plain(assign))
 
 
 def batched(dataset: Any, queue: Queue, sparse: Sequence[bool], size: int, *, keep: bool) -> Any:
@@ -99,4 +124,7 @@ def words_of(queue: Queue) -> str:
 
 
 def shaped(value: Any, shape: Any) -> Any:
-    return tf.ensure_shape(value, shape) if tf.TensorShape(shape).rank is not None else value
+    """A value of which at least this shape is known."""
+    shape = tf.TensorShape(shape)
+    # An op that tells nothing new would cost as much as any other in each step.
+    return value if value.shape.is_subtype_of(shape) else tf.ensure_shape(value, shape)

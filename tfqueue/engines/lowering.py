@@ -7,39 +7,65 @@ nothing is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from random import SystemRandom
 from typing import Any
 
 import tensorflow as tf
 
-from tfqueue.engines.branches import in_turns
+from tfqueue.engines.branches import as_one_stage, in_turns
 from tfqueue.engines.conditional import Enqueued, enqueued
-from tfqueue.engines.elements import Elements, Inputs, assigned_names, batched, shaped, split_batches, words_of
+from tfqueue.engines.elements import (
+    Elements,
+    Inputs,
+    Steps,
+    assigned_names,
+    batched,
+    shaped,
+    split_batches,
+    words_of,
+)
 from tfqueue.engines.fixed_values import FixedValues
+from tfqueue.engines.passes import AppliedPass, chosen
 from tfqueue.engines.philox import shuffled_indices
 from tfqueue.engines.plain import plain
 from tfqueue.engines.reading import read_records, read_values
 from tfqueue.engines.replay import replay_shuffle
+from tfqueue.engines.sources import constant_elements
 from tfqueue.engines.sparse import TakenSparse, serialize, stored_sparse
 from tfqueue.engines.stage import RUN, StageFunction, extract
 from tfqueue.engines.stage_call import Call, Run, SourceShuffle
 from tfqueue.errors import CannotLower
 from tfqueue.topology.model import Dequeue, Enqueue, Producer, Queue, Read, TensorInfo, Topology, Transform
-from tfqueue.topology.subgraph import GraphView, attribute
+from tfqueue.topology.subgraph import FUNCTION_TYPES, GraphView, attribute
 from tfqueue.topology.trace import fetch_elements, trace
 
 _ENDLESS = 2**63 - 1
 
 
 class Lowering:
-    """Lowers one graph."""
+    """Lowers one graph.
 
-    def __init__(self, graph: tf.Graph, fetches: Any, shuffle: str, session: Any | None, optimize: bool) -> None:
+    Attributes:
+        applied: The speed passes that were applied so far, from the last stage to the source.
+    """
+
+    def __init__(
+        self,
+        graph: tf.Graph,
+        fetches: Any,
+        shuffle: str,
+        session: Any | None,
+        optimize: bool | Collection[str],
+    ) -> None:
         self.shuffle = shuffle
-        self.optimize = optimize
+        self.passes = chosen(optimize)
+        self.applied: list[AppliedPass] = []
         # Whether what is being lowered will be run in several copies, which must then give the same.
         self.repeated = False
+        # Whether a map must not be made parallel by tf.data, which does not see that it draws random numbers.
+        self.keep_order = False
         self.drawn_seeds: dict[str, int] = {}
         self.assigned: dict[str, Any] = {}
         self.view = GraphView(graph)
@@ -74,16 +100,40 @@ class Lowering:
         call = self.function(stage, inputs, run)
 
         def pack(*values: Any) -> Any:
-            leaves = [shaped(value, element.shape) for value, element in zip(values, self.elements, strict=True)]
-            return _without_lists(tf.nest.pack_sequence_as(self.fetches, leaves, expand_composites=True))
+            return _without_lists(tf.nest.pack_sequence_as(self.fetches, values, expand_composites=True))
 
-        dataset = (
-            self.map(inputs.dataset, call).map(pack) if stage.python else self.map(inputs.dataset, call.then(pack))
-        )
-        if self.optimize:
+        def pack_shaped(*values: Any) -> Any:
+            return pack(*(shaped(value, element.shape) for value, element in zip(values, self.elements, strict=True)))
+
+        dataset = self._merged(inputs, call, pack, pack_shaped)
+        if dataset is None and stage.python:
+            dataset = self.map(inputs.dataset, call).map(pack_shaped)
+        elif dataset is None:
+            dataset = self.map(inputs.dataset, call.then(pack_shaped))
+        if "prefetch" in self.passes:
+            self.applied.insert(0, AppliedPass("prefetch", "the batches"))
             dataset = dataset.prefetch(tf.data.AUTOTUNE)
+        if self.keep_order:
+            options = tf.data.Options()
+            options.experimental_optimization.map_parallelization = False
+            dataset = dataset.with_options(options)
         # What the functions use without owning it: lookup tables, and the graph, which keeps py_funcs alive.
         dataset._tfqueue_resources = (self.view.graph, self.fixed.resources)
+        return dataset
+
+    def _merged(self, inputs: Inputs, call: Call, pack: Callable[..., Any], shaped: Callable[..., Any]) -> Any | None:
+        """What the fetches give, put together by the stage before them; None unless they compute nothing."""
+        steps = inputs.steps
+        if steps is None or steps.call is None or call.computes or "merge" not in self.passes:
+            return None
+        # Packed before it is batched, where it is batched after the stage.
+        finish = shaped if steps.batch is None else pack
+        merged = steps.call.then(lambda *values: finish(*call.call(*values)))
+        dataset = replace(steps, call=merged).dataset()
+        for spec, element in zip(tf.nest.flatten(dataset.element_spec), self.elements, strict=True):
+            if not spec.shape.is_subtype_of(element.shape):
+                return None
+        self.applied.insert(0, AppliedPass("merge", "the step that packs the fetches"))
         return dataset
 
     # -- queues -----------------------------------------------------------------------------------------
@@ -106,18 +156,21 @@ class Lowering:
             )
         if not queue.enqueues or any(not enqueue.copies for enqueue in queue.enqueues):
             outside = [e.name for e in queue.enqueues if not e.copies]
-            by = f"Python code that runs {', '.join(outside)}" if outside else "nothing in the graph"
+            by = f"by Python code that runs {', '.join(outside)}" if outside else "from outside"
             element = ", ".join(str(component) for component in queue.components)
             raise CannotLower(
-                f"{words_of(queue)} is filled by {by}, which is not in the graph",
+                f"{words_of(queue)} is filled {by}, not by a queue runner of the graph",
                 op=queue.name,
                 source=queue.source,
                 advice=f"write the feeding loop as a generator of ({element}) and use Dataset.from_generator",
             )
 
-    def _single_elements(self, name: str) -> Any:
+    def single_elements(self, name: str) -> Any:
         """The elements of a queue of single tensors (file names), shuffled if it shuffles."""
         queue = self.topology.queue(name)
+        constant = constant_elements(self.view, self.topology, queue) if "merge" in self.passes else None
+        if constant is not None:
+            return constant
         return self._shuffled(queue, self._queue(name).dataset, None, keep=False).map(plain(lambda value: value))
 
     def _shuffled(self, queue: Queue, dataset: Any, batch: int | None, *, keep: bool) -> Any:
@@ -299,9 +352,12 @@ class Lowering:
         # Where threads ran the stage, it was never said which record gets which random numbers.
         free = not function.stateful or (
             self.shuffle == "native"
+            and not stage.python
             and all(op.name in stage.random and (threads > 1 or not _is_seeded(op)) for op in function.stateful)
         )
-        return Call(call, function, bool(stage.python), in_order=not (free and self.optimize))
+        in_order = not (free and "parallel" in self.passes)
+        self.keep_order |= in_order and function.hides_state
+        return Call(call, function, bool(stage.python), in_order=in_order, words=words)
 
     def _source_shuffle(self, stage: Transform) -> SourceShuffle | None:
         """The shuffle of a producer, where it is to be worked out from its seeds instead of left to the op.
@@ -331,6 +387,8 @@ class Lowering:
             if limit is not None:
                 dataset = dataset.take(limit)
             dataset = dataset.map(plain(lambda index, values: (index, *tf.nest.flatten(values))))
+        if call.runs_parallel:
+            self.applied.append(AppliedPass("parallel", call.words))
         return call.map(dataset)
 
     # -- what a stage takes -----------------------------------------------------------------------------
@@ -360,7 +418,7 @@ class Lowering:
         names = tuple(name for part in parts for name in part.names)
         sparse = frozenset().union(*(part.sparse for part in parts))
         if len(parts) == 1:
-            return Inputs(names, parts[0].dataset, sparse)
+            return parts[0]
         dataset = tf.data.Dataset.zip(tuple(part.dataset for part in parts))
         return Inputs(names, dataset.map(plain(lambda *values: tuple(tf.nest.flatten(values)))), sparse)
 
@@ -413,9 +471,10 @@ class Lowering:
                 )
             parts.append((dequeue.kind, dequeue.batch_size))
         names = tuple(name for cut in cuts for name in self.names_of(cut))
-        late = self._late(queue) if len(parts) == 1 and self.optimize else None
+        late = self._late(queue) if len(parts) == 1 and "decode-late" in self.passes else None
         if late is not None:
-            return Inputs(names, self._taken_late(queue, parts[0], *late), frozenset())
+            steps = self._taken_late(queue, parts[0], *late)
+            return Inputs(names, steps.dataset(), frozenset(), steps)
         elements = self._enqueued(queue)
         sparse = frozenset(
             name for cut in cuts for name, flag in zip(self.names_of(cut), elements.sparse, strict=True) if flag
@@ -445,56 +504,69 @@ class Lowering:
     def _late(self, queue: Queue) -> tuple[Any, Call] | None:
         """Of a queue whose stage may as well run after it: the dataset of what the stage takes, and the stage.
 
-        That holds where one enqueue op fills the queue and gives the same for the same record, whenever it runs.
+        That holds where all enqueue ops of the queue do the same, and give the same for the same record, whenever
+        they run; or draw random numbers without a seed, which are nobody's in particular.
         """
-        enqueue = queue.enqueues[0]
-        stage = self.topology.transform(enqueue.transform)
-        plain_enqueue = not (enqueue.many or enqueue.conditional or stage.python or stage.random)
-        if len(queue.enqueues) > 1 or not plain_enqueue or not stage.inputs or queue.kind == "PaddingFIFO":
+        stages = [self.topology.transform(each.transform) for each in queue.enqueues]
+        stage = stages[0]
+        if any(each.many or each.conditional for each in queue.enqueues) or any(each.python for each in stages):
             return None
-        run = self.component_outputs(enqueue)
-        if any(stored is not None for _, stored in run.outputs) or not all(_is_whole(c) for c in queue.components):
+        if not stage.inputs or queue.kind == "PaddingFIFO":
+            return None
+        runs = [self.component_outputs(each) for each in queue.enqueues]
+        if any(stored is not None for run in runs for _, stored in run.outputs):
+            return None
+        if not all(_is_whole(component) for component in queue.components):
             return None
         names = Inputs(tuple(name for cut in stage.inputs for name in self.names_of(cut)), None, frozenset())
-        function = self.function(stage, names, run).function
-        if function.stateful or function.counters:
+        function = self.function(stage, names, runs[0]).function
+        unseeded = self.shuffle == "native" and all(
+            op.name in stage.random and not _is_seeded(op) for op in function.stateful
+        )
+        if (function.stateful and not unseeded) or function.counters or function.numbered:
             return None
-        inputs = self.inputs(stage)
-        if inputs.sparse:
+        inputs = self.inputs(stage) if len(stages) == 1 else as_one_stage(self, stages, runs)
+        if inputs is None or inputs.sparse:
             # Only now is it known; what was lowered is used as it is.
             return None
-        call = self.function(stage, inputs, run)
+        call = self.function(stage, inputs, runs[0])
         used = [index for index, name in enumerate(inputs.names) if name in {*function.inputs, *function.outputs}]
         if len(used) < len(inputs.names):
             dataset = inputs.dataset.map(plain(lambda *values: tuple(values[index] for index in used)))
             inputs = Inputs(tuple(inputs.names[index] for index in used), dataset, frozenset())
-            call = self.function(stage, inputs, run)
+            call = self.function(stage, inputs, runs[0])
         return inputs.dataset, call
 
-    def _taken_late(self, queue: Queue, take: tuple[str, int], dataset: Any, call: Call) -> Any:
+    def _taken_late(self, queue: Queue, take: tuple[str, int], dataset: Any, call: Call) -> Steps:
         """What a dequeue gives, with the stage that fills the queue run after the shuffle, on batches if it can."""
         kind, size = take
         keep = kind == "dequeue_up_to"
         whole = all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(dataset.element_spec))
-        vector = call.on_batches(self.view) if kind != "dequeue" and whole else None
+        batches = kind != "dequeue" and whole and "decode-batches" in self.passes
+        vector = call.on_batches(self.view) if batches else None
         replayed = queue.kind == "RandomShuffle" and self.shuffle == "replay"
         one_by_one = call.then(lambda *values: tuple(self.as_component(queue, (False,) * len(values), values)))
+        if replayed and not whole and kind != "dequeue":
+            return Steps(self._shuffled(queue, one_by_one.map(dataset), size, keep=keep), None, None)
+        if call.computes:
+            self.applied.append(AppliedPass("decode-late" if vector is None else "decode-batches", call.words))
+            if call.runs_parallel:
+                self.applied.append(AppliedPass("parallel", call.words))
         if kind == "dequeue":
-            return one_by_one.map(self._shuffled(queue, dataset, None, keep=keep))
-        if replayed and not whole:
-            return self._shuffled(queue, one_by_one.map(dataset), size, keep=keep)
+            return Steps(self._shuffled(queue, dataset, None, keep=keep), one_by_one, None)
         dataset = self._shuffled(queue, dataset, size, keep=keep)
         if vector is None:
             if replayed:
                 dataset = dataset.unbatch()
-            return one_by_one.map(dataset).batch(size, drop_remainder=not keep)
+            return Steps(dataset, one_by_one, lambda elements: elements.batch(size, drop_remainder=not keep))
         if not replayed:
             dataset = dataset.batch(size, drop_remainder=not keep)
         rows = None if keep else size
         shapes = [[rows, *(component.shape or ())] for component in queue.components]
-        return vector.then(
+        vector = vector.then(
             lambda *values: tuple(shaped(value, shape) for value, shape in zip(values, shapes, strict=True))
-        ).map(dataset)
+        )
+        return Steps(dataset, vector, None)
 
     def only_these(self, stream: str, cuts: Sequence[str], consumers: Sequence[Transform]) -> None:
         """Refuse a queue that also feeds somebody else: who gets which element depends on timing."""
@@ -536,7 +608,7 @@ class Lowering:
         ]
         readers = list({id(other): other for other in readers}.values())
         if len(readers) == 1:
-            names = self._single_elements(queue.name)
+            names = self.single_elements(queue.name)
         else:
             # Each reader has a copy of the stream of file names and takes its own out of it.
             index = readers.index(reader)
@@ -544,15 +616,19 @@ class Lowering:
                 self.assigned[queue.name] = assigned_names(self._repeatable(queue), readers)
             ours = self.assigned[queue.name].filter(plain(lambda owner, _: tf.equal(owner, index)))
             names = ours.map(plain(lambda _, name: name))
-        with_keys = bool(self.view.by_name[read.name].outputs[0].consumers()) or any(
-            element.name == f"{read.name}:0" for element in self.elements
-        )
+        with_keys = self.keys_needed(read)
         alone = len(reader.reads) == 1 and len(read.consumers) == 1
         if alone and not with_keys:
             values = read_values(names, reader, up_to=read.up_to)
             return Inputs(self.names_of(read.name)[1:], values, frozenset())
         dataset = read_records(names, reader, up_to=read.up_to, with_keys=with_keys)
         return Inputs(self.names_of(read.name), dataset, frozenset())
+
+    def keys_needed(self, read: Read) -> bool:
+        """Whether anything looks at the keys of a read."""
+        return bool(self.view.by_name[read.name].outputs[0].consumers()) or any(
+            element.name == f"{read.name}:0" for element in self.elements
+        )
 
     def _repeatable(self, queue: Queue) -> Any:
         """The elements of a queue as a dataset that gives the same in every copy of it."""
@@ -572,7 +648,7 @@ class Lowering:
                 )
         before, self.repeated = self.repeated, True
         try:
-            return self._single_elements(queue.name)
+            return self.single_elements(queue.name)
         finally:
             self.repeated = before
 
@@ -582,6 +658,8 @@ def _is_whole(component: TensorInfo) -> bool:
 
 
 def _is_seeded(op: Any) -> bool:
+    if op.type in FUNCTION_TYPES:
+        return True  # Its random ops are not looked at one by one.
     return any(bool(attribute(op, name, 0)) for name in ("seed", "seed2"))
 
 

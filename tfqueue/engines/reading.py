@@ -11,6 +11,8 @@ from tfqueue.engines.plain import plain
 from tfqueue.errors import CannotLower
 from tfqueue.topology.model import Reader
 
+_BLOCK, _ALL = 1024, 2**31
+
 
 def read_records(names: Any, reader: Reader, *, up_to: int | None, with_keys: bool) -> Any:
     """The records that a reader gives of the files named by a dataset.
@@ -62,11 +64,19 @@ def _is_gapless(reader: Reader) -> bool:
     return (reader.hop_bytes or 0) in (0, reader.record_bytes) and not reader.compression
 
 
-def count_records(name: Any, reader: Reader) -> Any:
-    """The number of records of a file, as an int64 scalar; reads the file."""
+def counted(name: Any, reader: Reader) -> Any:
+    """A dataset of one int64: the number of records of a file, which is read for it.
+
+    Made of datasets alone: an iterator whose functions reduce a dataset cannot be saved.
+    """
     if reader.kind in ("Identity", "WholeFile"):
-        return tf.constant(1, tf.int64)
-    return _open_file(reader, False)(name).reduce(tf.constant(0, tf.int64), plain(lambda count, *_: count + 1))
+        return tf.data.Dataset.from_tensors(tf.constant(1, tf.int64))
+    ones = _open_file(reader, False)(name).map(plain(lambda *_: tf.constant(1, tf.int64)))
+    blocks = ones.batch(_BLOCK).map(plain(tf.reduce_sum))
+    # The zero is for a file without records.
+    return (
+        blocks.concatenate(tf.data.Dataset.from_tensors(tf.constant(0, tf.int64))).batch(_ALL).map(plain(tf.reduce_sum))
+    )
 
 
 def _in_vectors(records: Any, up_to: int | None) -> Any:

@@ -47,6 +47,11 @@ class Rewired:
         """
         return self.tensors.get(tensor.name, tensor)
 
+    def extend(self) -> None:
+        """Let ops that were added since, and take what a dequeue op gave, take what the iterator gives, too."""
+        for name, new in self.tensors.items():
+            _give(new.graph.get_tensor_by_name(name), new)
+
 
 def rewire(graph: tf.Graph, *, shuffle: str = "native", session: Any | None = None) -> Rewired:
     """Let the consumers of a graph's last queues read tf.data iterators; call it before the first step.
@@ -71,7 +76,7 @@ def rewire(graph: tf.Graph, *, shuffle: str = "native", session: Any | None = No
         raise InvalidArgument("the graph is finalized; rewire it before the session (or Supervisor) is made")
     topology = trace(graph)
     view = GraphView(graph)
-    sinks = _sinks(topology)
+    sinks = sinks_of(view, topology)
     if not sinks:
         raise InvalidArgument("no step of this graph takes anything from a queue, so there is nothing to replace")
     # All datasets first: if one cannot be made, no op has been changed.
@@ -87,8 +92,21 @@ def rewire(graph: tf.Graph, *, shuffle: str = "native", session: Any | None = No
     return Rewired(tensors, {plan.queue: plan.dataset for plan in plans}, tuple(initializers), taken_out)
 
 
-def _sinks(topology: Topology) -> dict[str, list[Dequeue]]:
-    """The dequeue ops that no other queue is filled from, by queue."""
+def sinks_of(view: GraphView, topology: Topology) -> dict[str, list[Dequeue]]:
+    """The dequeue ops that no other queue is filled from, by queue.
+
+    Raises:
+        CannotLower: A step takes from one of several queues, or reads records without a queue.
+    """
+    for read in topology.reads:
+        used = any(tensor.consumers() for tensor in view.by_name[read.name].outputs)
+        if used and not read.consumers:
+            raise CannotLower(
+                f"a step reads from {read.name} itself, without a queue behind it",
+                op=read.name,
+                source=read.source,
+                advice="put a queue behind it (tf.train.batch), or use to_dataset, which can lower it",
+            )
     sinks: dict[str, list[Dequeue]] = {}
     for dequeue in topology.dequeues:
         if dequeue.consumers:
@@ -102,7 +120,23 @@ def _sinks(topology: Topology) -> dict[str, list[Dequeue]]:
                 advice="choose between the batches, not between the queues",
             )
         sinks.setdefault(dequeue.queue, []).append(dequeue)
+    for queue, dequeues in sinks.items():
+        if len({(dequeue.kind, dequeue.batch_size) for dequeue in dequeues}) > 1:
+            raise CannotLower(
+                f"steps take batches of different sizes from the queue {queue}: "
+                f"{', '.join(f'{d.name} takes {d.batch_size}' for d in dequeues)}",
+                op=dequeues[1].name,
+                source=dequeues[1].source,
+                advice="take batches of one size and split them",
+            )
     return sinks
+
+
+def outputs_of(view: GraphView, dequeue: Dequeue) -> list[Any]:
+    """The tensors to replace: the outputs of a dequeue, and the SparseTensors that are made from them."""
+    outputs = list(view.by_name[dequeue.name].outputs)
+    taken = TakenSparse(view, None, frozenset(tensor.name for tensor in outputs))
+    return [tensor for tensor in outputs if tensor.name not in taken.sources] + taken.tensors
 
 
 class _Plan:
@@ -119,25 +153,10 @@ class _Plan:
     ) -> None:
         self.queue = queue
         self.dequeues = dequeues
-        if len({(dequeue.kind, dequeue.batch_size) for dequeue in dequeues}) > 1:
-            raise CannotLower(
-                f"steps take batches of different sizes from the queue {queue}: "
-                f"{', '.join(f'{d.name} takes {d.batch_size}' for d in dequeues)}",
-                op=dequeues[1].name,
-                source=dequeues[1].source,
-                advice="take batches of one size and split them",
-            )
-        self.outputs = [self._outputs(view, dequeue) for dequeue in dequeues]
+        self.outputs = [outputs_of(view, dequeue) for dequeue in dequeues]
         with apart(view.graph):
             self.dataset = to_dataset(view.graph, tuple(self.outputs[0]), shuffle=shuffle, session=session)
         self.initializers: list[Any] = []
-
-    @staticmethod
-    def _outputs(view: GraphView, dequeue: Dequeue) -> list[Any]:
-        """The tensors to replace: the outputs of a dequeue, and the SparseTensors that are made from them."""
-        outputs = list(view.by_name[dequeue.name].outputs)
-        taken = TakenSparse(view, None, frozenset(tensor.name for tensor in outputs))
-        return [tensor for tensor in outputs if tensor.name not in taken.sources] + taken.tensors
 
     def replace(self, graph: tf.Graph) -> dict[str, Any]:
         """Give the consumers what the iterator gives."""

@@ -37,7 +37,10 @@ class SourceShuffle:
 class Call:
     """A stage as a function of flat tuples."""
 
-    def __init__(self, call: Callable[..., Any], function: StageFunction, runs_python: bool, *, in_order: bool) -> None:
+    def __init__(
+        self, call: Callable[..., Any], function: StageFunction, runs_python: bool, *, in_order: bool, words: str
+    ) -> None:
+        self.words = words
         self.call = _in_frames(call) if function.has_frames else call
         self.function = function
         self.stateful = bool(function.stateful)
@@ -52,6 +55,7 @@ class Call:
             replace(self.function, has_frames=False),
             self.runs_python,
             in_order=self.in_order,
+            words=self.words,
         )
 
     def on_batches(self, view: GraphView) -> Call | None:
@@ -60,7 +64,19 @@ class Call:
         if vector is None:
             return None
         before = self.call
-        return Call(lambda *values: before(*values, vector=vector), vector, False, in_order=False)
+        return Call(
+            lambda *values: before(*values, vector=vector), vector, False, in_order=self.in_order, words=self.words
+        )
+
+    @property
+    def computes(self) -> bool:
+        """Whether there is an op in it; if not, it hands on what it takes."""
+        return bool(self.function.graph_def.node or self.function.also)
+
+    @property
+    def runs_parallel(self) -> bool:
+        """Whether several elements may be at work at once; where nothing is computed, no thread is worth it."""
+        return self.computes and not self.in_order and not self.runs_python
 
     @property
     def fingerprint(self) -> str:
@@ -71,10 +87,8 @@ class Call:
         call = plain(self.call)
         if self.runs_python:
             return _map_until_stopped(dataset, call)
-        # Ops that keep a state must be run in the order of the records; where there are no ops, there is no work
-        # that other threads would be worth asking for.
-        alone = self.in_order or not self.function.graph_def.node
-        return dataset.map(call, num_parallel_calls=None if alone else tf.data.AUTOTUNE)
+        # Ops that keep a state must be run in the order of the records.
+        return dataset.map(call, num_parallel_calls=tf.data.AUTOTUNE if self.runs_parallel else None)
 
 
 def _in_frames(call: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:

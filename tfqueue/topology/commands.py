@@ -17,6 +17,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("build_fn", metavar="module:function", help="the build function (or file.py:function)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--dot", metavar="FILE", help="also write the picture as Graphviz text")
+    parser.add_argument(
+        "--tfdata", action="store_true", help="also say whether it can become a tf.data.Dataset, and how it gets fast"
+    )
     parser.set_defaults(run=run)
 
 
@@ -26,7 +29,7 @@ def run(arguments: Namespace) -> int:
     from tfqueue.targets import load_function
     from tfqueue.topology.explain import explain
 
-    explanation = explain(load_function(arguments.build_fn))
+    explanation = explain(load_function(arguments.build_fn), tfdata=arguments.tfdata)
     print(explanation.to_json() if arguments.json else explanation)
     if arguments.dot:
         explanation.to_dot(arguments.dot)

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tfqueue.errors import CannotLower, InvalidArgument
 from tfqueue.topology.findings import Finding, findings
 from tfqueue.topology.model import (
     Dequeue,
@@ -42,13 +43,24 @@ class Explanation:
     Attributes:
         topology: The topology it tells about.
         findings: What a person should know, the gravest first.
+        passes: The speed passes that apply when it is turned into tf.data, in words; None where that was not asked.
+        cannot_lower: Why it cannot be turned into tf.data, or None.
     """
 
     topology: Topology
     findings: tuple[Finding, ...]
+    passes: tuple[str, ...] | None = None
+    cannot_lower: str | None = None
 
     def __str__(self) -> str:
-        return "\n".join(_text(self.topology, self.findings))
+        return "\n".join((*_text(self.topology, self.findings), *self._lowering()))
+
+    def _lowering(self) -> Iterator[str]:
+        if self.cannot_lower is not None:
+            yield from ("", f"tf.data: {self.cannot_lower}")
+        elif self.passes is not None:
+            yield from ("", "tf.data: can be lowered; speed passes that apply" + ("" if self.passes else ": none"))
+            yield from (f"  - {words}" for words in self.passes)
 
     def _repr_png_(self) -> bytes:
         """The picture of the pipeline, for notebooks."""
@@ -61,6 +73,8 @@ class Explanation:
         """Everything as dicts, lists, strings and numbers."""
         plain: dict[str, Any] = _plain(self.topology)
         plain["findings"] = [_plain(finding) for finding in self.findings]
+        if self.passes is not None or self.cannot_lower is not None:
+            plain["tfdata"] = {"passes": list(self.passes or ()), "cannot_lower": self.cannot_lower}
         plain["order_is_defined"] = not any(finding.kind == "order" for finding in self.findings)
         return plain
 
@@ -79,22 +93,52 @@ class Explanation:
         return text
 
 
-def explain(target: Callable[[], Any] | tf.Graph | Topology, fetches: Any = None) -> Explanation:
+def explain(
+    target: Callable[[], Any] | tf.Graph | Topology, fetches: Any = None, *, tfdata: bool = False
+) -> Explanation:
     """Explain a queue-runner pipeline: its stages, where they were written, its buffers, what to beware of.
 
     Args:
         target: A build function, a graph, or a topology.
         fetches: With a graph: what a step fetches.
+        tfdata: Say also whether it can be turned into a tf.data.Dataset, and which speed passes of `to_dataset` apply
+            to which of its stages. It is lowered for that, which runs the initialisers of what it reads (variables,
+            tables), but reads no data.
 
     Raises:
         InvalidArgument: ``target`` or ``fetches`` cannot be used, see ``trace``.
         InvalidBuildFunction: The build function returned no tensors of its graph.
     """
+    if tfdata:
+        return _explain_lowering(target, fetches)
     if not isinstance(target, Topology):
         from tfqueue.topology.trace import trace  # here, since a topology needs no TensorFlow to be explained
 
         target = trace(target, fetches)
     return Explanation(target, findings(target))
+
+
+def _explain_lowering(target: Callable[[], Any] | tf.Graph | Topology, fetches: Any) -> Explanation:
+    import tensorflow as tf
+
+    from tfqueue.build import build
+    from tfqueue.engines.tfdata import applied_passes
+    from tfqueue.topology.trace import trace
+
+    if isinstance(target, Topology):
+        raise InvalidArgument(
+            "a topology holds no ops that tf.data could run; pass the build function or the graph"
+        )
+    if not isinstance(target, tf.Graph):
+        graph = tf.Graph()
+        target, fetches = graph, build(target, graph)
+    topology = trace(target, fetches)
+    try:
+        passes = applied_passes(target, fetches)
+    except CannotLower as error:
+        words = f"{error}; {error.advice}" if error.advice else str(error)
+        return Explanation(topology, findings(topology), cannot_lower=words)
+    return Explanation(topology, findings(topology), passes=tuple(map(str, passes)))
 
 
 # -- text -------------------------------------------------------------------------------------------
