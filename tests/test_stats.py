@@ -9,6 +9,7 @@ import tensorflow as tf
 
 import tfqueue
 from tests.pipelines import LABEL, labels, numbers, parse, read, tf1
+from tfqueue.stats import Accounts
 
 
 @pytest.fixture
@@ -142,3 +143,28 @@ def test_an_engine_without_threads_shows_no_counts_and_no_ops_of_its_own(path) -
     ]
     assert "0/0" not in str(pipeline.stats)
     assert "epoch" not in str(pipeline.stats)
+
+
+def test_the_waiting_of_every_step_of_a_short_run(path) -> None:
+    stats = run(labels([path], 5))
+    assert [group.steps for group in stats.step_history] == [1, 1, 1, 1]
+    assert sum(group.seconds for group in stats.step_history) == pytest.approx(stats.step_seconds)
+    assert max(group.longest for group in stats.step_history) == stats.longest_step_seconds
+    at = [group.at for group in stats.step_history]
+    assert at == sorted(at)
+    json.dumps(stats.to_dict())
+
+
+@pytest.mark.parametrize("steps", [1, 999, 1000, 1001, 2500, 100_001])
+def test_the_waiting_of_a_long_run_is_kept_in_groups(steps) -> None:
+    topology = tfqueue.trace(lambda: tf.constant(1))
+    accounts = Accounts(runners=None)  # steps alone ask nothing of them
+    for number in range(steps):
+        accounts.stepped(number % 7 + 1.0, 1)
+    groups = accounts.stats(topology).step_history
+    assert sum(group.steps for group in groups) == steps
+    assert sum(group.seconds for group in groups) == accounts.step_seconds
+    assert max(group.longest for group in groups) == accounts.longest
+    assert len(groups) <= 1000
+    assert len({group.steps for group in groups[:-1]}) <= 1
+    assert [group.at for group in groups] == sorted(group.at for group in groups)

@@ -12,6 +12,7 @@ from tfqueue.stall import QueueState
 from tfqueue.topology.model import FETCHES, Dequeue, Enqueue, Topology
 
 _HISTORY = 2000
+_INTERVALS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class QueueStats:
         size: The elements in it at the last look.
         fullest: The most elements seen in it.
         mean: The mean of the sizes seen, one look about every half second and one at the end.
+        min_after_dequeue: What a dequeue leaves in a shuffling queue until the end of its input; 0 for other queues.
     """
 
     name: str
@@ -57,6 +59,24 @@ class QueueStats:
     size: int
     fullest: int
     mean: float
+    min_after_dequeue: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepsStats:
+    """The waiting of some steps in a row.
+
+    Attributes:
+        at: Seconds from the start of the run to the end of the last of them.
+        steps: Their number.
+        seconds: The time spent waiting in all of them.
+        longest: The longest of them, in seconds.
+    """
+
+    at: float
+    steps: int
+    seconds: float
+    longest: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +96,8 @@ class PipelineStats:
         stages: The enqueue ops.
         queues: The queues.
         history: (seconds since the start, sizes in the order of ``queues``) of the looks at the queues.
+        step_history: The waiting over time: every step of a short run, and at most 1,000 equal groups of the steps of a
+            long one.
     """
 
     steps: int
@@ -89,10 +111,20 @@ class PipelineStats:
     stages: tuple[StageStats, ...]
     queues: tuple[QueueStats, ...]
     history: tuple[tuple[float, tuple[int, ...]], ...]
+    step_history: tuple[StepsStats, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
         return asdict(self)
+
+    def _repr_png_(self) -> bytes | None:
+        """The accounts as a picture, for notebooks; None before there is anything to draw."""
+        if not self.history or not self.queues:
+            return None
+        from tfqueue.views import plot_stats
+        from tfqueue.views.style import png
+
+        return png(plot_stats(self))
 
     def __str__(self) -> str:
         records = "" if self.delivered is None else f", {_count(self.delivered, 'record')}"
@@ -140,6 +172,10 @@ class Accounts:
         self._history: list[tuple[float, dict[str, int]]] = []
         self._stride = 1
         self._looks = 0
+        # Plain tuples (at, steps, seconds, longest): this is done in every step.
+        self._step_history: list[tuple[float, int, float, float]] = []
+        self._group = 1  # steps in each of them
+        self._open = (0.0, 0, 0.0, 0.0)  # the group that is not full
 
     def sampled(self, queues: Mapping[str, QueueState]) -> None:
         """Take the sizes of a look at the queues into account."""
@@ -160,7 +196,19 @@ class Accounts:
         self.step_seconds += seconds
         if seconds > self.longest:
             self.longest = seconds
+        _, steps, total, longest = self._open
+        self._open = (time.monotonic() - self._start, steps + 1, total + seconds, max(longest, seconds))
+        if steps + 1 >= self._group:
+            self._close_group()
         self._counted = None if rows is None or self._counted is None else self._counted + rows
+
+    def _close_group(self) -> None:
+        self._step_history.append(self._open)
+        self._open = (0.0, 0, 0.0, 0.0)
+        if len(self._step_history) >= _INTERVALS:  # however long the run, so many groups are kept
+            pairs = zip(self._step_history[::2], self._step_history[1::2], strict=True)
+            self._step_history = [(b[0], a[1] + b[1], a[2] + b[2], max(a[3], b[3])) for a, b in pairs]
+            self._group *= 2
 
     def stats(self, topology: Topology) -> PipelineStats:
         """The accounts as they stand."""
@@ -180,6 +228,7 @@ class Accounts:
             stages=tuple(self._stage(topology, e) for e in topology.enqueues if not e.name.startswith("tfqueue/")),
             queues=tuple(self._queue(topology, name) for name in names),
             history=tuple((at, tuple(sizes.get(name, 0) for name in names)) for at, sizes in self._history),
+            step_history=tuple(StepsStats(*group) for group in (*self._step_history, self._open) if group[1]),
         )
 
     def _stage(self, topology: Topology, enqueue: Enqueue) -> StageStats:
@@ -201,7 +250,8 @@ class Accounts:
 
     def _queue(self, topology: Topology, name: str) -> QueueStats:
         size, fullest, total, number = self._queues[name]
-        return QueueStats(name, topology.queue(name).capacity, size, fullest, total / number)
+        queue = topology.queue(name)
+        return QueueStats(name, queue.capacity, size, fullest, total / number, queue.min_after_dequeue)
 
     def _remainder(
         self, topology: Topology, last: Dequeue | None, delivered: int | None

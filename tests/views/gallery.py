@@ -108,7 +108,7 @@ def pair_of_changes() -> Figure:
     candidate = reference.copy()
     candidate[2] = candidate[2][..., ::-1]
     candidate[4, 3:6, 5:20] //= 2
-    candidate[6] = cv2.resize(cv2.resize(candidate[6], (24, 24)), (32, 32))
+    candidate[6] = candidate[6][:, ::-1]
     labels = np.arange(8)
     wrong = labels.copy()
     wrong[7] = 0
@@ -174,11 +174,17 @@ def pipeline_of_many_readers() -> Figure:
     return views.plot_topology(trace(joined))
 
 
+def dataset_chain() -> Figure:
+    from tests.views.pipelines import rewritten
+
+    return views.plot_topology(rewritten())
+
+
 def accounts() -> Figure:
-    from tfqueue.stats import PipelineStats, QueueStats, StageStats
+    from tfqueue.stats import PipelineStats, QueueStats, StageStats, StepsStats
 
     means = (30.0, 6.0)
-    queues = tuple(QueueStats(name, 32, 0, 32, mean) for name, mean in zip(("input", "batch"), means, strict=True))
+    queues = (QueueStats("input", 32, 0, 32, 30.0), QueueStats("batch", 32, 0, 32, 6.0, min_after_dequeue=4))
     rng = np.random.default_rng(0)
     history = tuple((0.5 * n, tuple(int(mean + rng.integers(-2, 3)) for mean in means)) for n in range(60))
     stage = StageStats(
@@ -204,6 +210,12 @@ def accounts() -> Figure:
             stages=(stage,),
             queues=queues,
             history=history,
+            step_history=tuple(
+                StepsStats(
+                    1.45 * (n + 1), 1, 0.5 if not n else 0.08 + 0.04 * (n % 3), 0.6 if not n else 0.1 + 0.08 * (n % 3)
+                )
+                for n in range(20)
+            ),
         )
     )
 
@@ -229,6 +241,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
         mixing_of_many,
         pipeline,
         pipeline_of_many_readers,
+        dataset_chain,
         accounts,
     )
 }

@@ -78,8 +78,8 @@ def test_another_label_counts_as_worse_than_another_pixel():
     figure = views.show_pair((tiles, np.array([4, 5, 6])), (changed, np.array([4, 5, 9])))
     assert order(figure) == [2, 1, 0]
     assert pictures.words(figure)[0] == "1 of 3 images differ, 1 label differs"
-    alarmed = [text.get_text() for text in figure.texts if text.get_color() == "#b3261e"]
-    assert alarmed == ["9"]
+    bold = [text.get_text() for text in figure.texts if text.get_weight() == "bold" and text.get_color() == "#b3261e"]
+    assert bold == ["9"]
 
 
 def test_swapped_channels_are_seen():
@@ -113,7 +113,7 @@ def test_the_heading_does_not_call_all_equal_what_is_only_the_beginning():
 def test_the_other_side_may_be_built_otherwise():
     tiles = pictures.tiles(2)
     figure = views.show_pair((tiles, np.arange(2)), {"image": tiles, "label": np.arange(2)})
-    assert pictures.words(figure)[0] == "All 2 images are equal"
+    assert pictures.words(figure)[0] == "Both images are equal"
 
 
 def test_a_scale_error_is_seen_as_such():

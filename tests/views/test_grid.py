@@ -13,6 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.views import pictures
+from tests.views.gallery import strings
 from tfqueue import errors, views
 from tfqueue.views import style
 
@@ -365,3 +366,29 @@ def test_the_highest_picture_can_be_drawn(monkeypatch):
     assert 2**14 < max(figure.get_size_inches()) * 100 < 2**16
     with pytest.raises(errors.InvalidArgument, match="n=1001: expected 1 to 1000"):
         views.show_batch(np.zeros((2, 40, 4, 3), np.uint8), n=1001)
+
+
+def test_the_name_of_a_class_beside_its_number_is_part_of_the_title():
+    tiles = pictures.tiles(2)
+    batch = {"image": tiles, "image/class/label": np.array([7, 2]), "image/class/text": strings([b"hat", b"<b>cord"])}
+    words = pictures.words(views.show_batch(batch))
+    assert {"7 hat", "2 <b>cord"} <= set(words)
+    assert not any("class/text" in part for part in words)
+    # Names that are given, and labels that are named, come first.
+    assert "7 badge" in pictures.words(views.show_batch(batch, class_names={7: "badge", 2: "sky"}))
+    assert "hat" in pictures.words(views.show_batch(batch, labels="image/class/text"))
+
+
+def test_titles_leave_room_for_the_number_of_the_record():
+    labels = strings([b"a very long label that goes on and on %d" % number for number in range(6)])
+    figure = views.show_batch({"image": pictures.tiles(6), "label": labels})
+    figure.canvas.draw()
+    boxes = [(text, text.get_window_extent()) for text in figure.texts]
+    for text, box in boxes:
+        for other, there in boxes:
+            assert text is other or not box.overlaps(there), (text.get_text(), other.get_text())
+
+
+def test_whole_numbers_are_written_in_full():
+    deep = pictures.tiles(2)[..., 0].astype(np.uint16) * 257
+    assert "Values 0 to 65535, mean" in pictures.words(views.show_batch(deep))[1]

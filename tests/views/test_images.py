@@ -193,3 +193,32 @@ def test_planes_are_told_from_pixels_by_smoothness():
     smooth = np.cumsum(rng.normal(size=(3, 16, 16)), axis=2) + np.array([0, 80, 160])[:, None, None]
     assert is_planar([smooth.reshape(-1)], (16, 16, 3))
     assert not is_planar([smooth.transpose(1, 2, 0).reshape(-1)], (16, 16, 3))
+
+
+@pytest.mark.parametrize("side", [28, 32])
+@pytest.mark.parametrize("scale", [1.0, 255.0])
+def test_flat_floats_that_fill_the_range_of_pixels_are_an_image(side, scale):
+    tiles = pictures.tiles(4, side)[..., 0].astype(np.float32) / 255 * scale
+    tiles[:, 0, 0] = 0
+    tiles[0, 1, 1] = scale
+    found = find({"[0]": tiles.reshape(4, -1), "[1]": np.eye(10)[:4]})
+    np.testing.assert_array_equal(np.stack(found.images)[..., 0], tiles)
+    assert found.notes == (f"Shape guessed from the number of values: {side}×{side}×1.",)
+
+
+def test_embeddings_are_no_image():
+    vectors = np.random.default_rng(0).normal(size=(4, 784)).astype(np.float32)
+    for values in (vectors, np.abs(vectors) / 100, vectors * 0):
+        with pytest.raises(errors.InvalidImage):
+            find({"embedding": values, "label": np.arange(4)})
+
+
+@pytest.mark.parametrize(
+    ("top", "words"),
+    [(7.65, "stretched from"), (40.0, "0..255"), (40.5, "stretched from"), (200.5, "0..255")],
+)
+def test_small_floats_are_another_quantity_unless_they_are_whole(top, words):
+    depth = np.linspace(0, top, 64, dtype=np.float32).reshape(1, 8, 8)
+    if top == 40.0:
+        depth = np.rint(depth)
+    assert find({"depth": depth}).range.words.startswith(words)

@@ -65,6 +65,20 @@ def test_a_full_shuffle_raises_no_alarm():
     assert found.alarms() == []
 
 
+def test_an_epoch_that_is_not_shuffled():
+    random = np.random.default_rng(4)
+    orders = [random.permutation(100), np.arange(100), random.permutation(100), np.arange(100), [0, 1]]
+    found = delivery(np.concatenate(orders))
+    assert "epochs 2, 4 are not shuffled, unlike the others." in found.alarms()
+    assert delivery(np.concatenate([orders[0], orders[1]])).alarms()[0].startswith("epoch 2 is not shuffled")
+    assert delivery(np.concatenate([np.arange(100), [0, 1]])).unshuffled_epochs() == []
+
+
+def test_a_stream_of_other_records_is_not_called_unshuffled():
+    figure = views.plot_mixing(stream(np.arange(20)), stream(np.arange(50, 70)), source=stream(np.arange(20)[::-1]))
+    assert pictures.words(figure)[0].endswith("candidate unknown")
+
+
 def test_not_shuffled_at_all():
     found = delivery(np.tile(np.arange(50), 3))
     assert found.facts() == ["in the order of the source, not shuffled"]

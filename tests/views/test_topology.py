@@ -11,6 +11,7 @@ from tfqueue import errors, views
 from tfqueue.topology.explain import explain
 from tfqueue.topology.model import Topology
 from tfqueue.topology.trace import trace
+from tfqueue.views.flow import STAGE, Step, draw_flow
 
 
 def shapes(figure, kind):
@@ -80,3 +81,14 @@ def test_bad_input(tmp_path):
 
 def test_a_notebook_shows_an_explanation():
     assert explain(joined)._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_short_branch_stands_beside_the_end_of_a_long_one():
+    def step(key, *sources):
+        return Step(key, key, key, [], STAGE, [(source, "") for source in sources])
+
+    steps = [step("a"), step("b", "a"), step("c", "b"), step("d", "c", "x"), step("x"), step("e", "d", "e")]
+    figure = draw_flow(steps, "Flow", "", [])
+    places = {patch.get_label(): patch.get_y() for patch in figure.axes[0].patches if hasattr(patch, "get_y")}
+    assert places["x"] == places["c"]
+    assert places["a"] < places["b"] < places["c"] < places["d"] < places["e"]

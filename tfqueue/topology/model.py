@@ -470,6 +470,15 @@ class Topology:
     warnings: tuple[str, ...] = ()
     _index: dict[str, Node] = field(init=False, repr=False, compare=False)
 
+    def _repr_png_(self) -> bytes | None:
+        """The pipeline as a picture, for notebooks; None where there is nothing to draw."""
+        if not self.nodes:
+            return None
+        from tfqueue.views import plot_topology
+        from tfqueue.views.style import png
+
+        return png(plot_topology(self))
+
     def __post_init__(self) -> None:
         index: dict[str, Node] = {}
         # The last one wins: an op of several stages is found as a cut first, then as the earliest stage.

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tfqueue.equivalence.report import Report
+from tfqueue.equivalence.report import Cause, Report
 from tfqueue.errors import InvalidArgument
 from tfqueue.views import style
 from tfqueue.views.features import ClassNames, Feature, check_class_names, find_label, label_words, one_per_record
 from tfqueue.views.images import Pictures, find_images
 from tfqueue.views.inputs import take
 from tfqueue.views.pairs import LIMIT, Pair, Sheet, image_difference
+from tfqueue.views.recognise import Recognised, recognise
 from tfqueue.views.style import header, plural
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ def show_pair(
         scale: Difference that is drawn in black; None takes the largest of each record, so that the smallest change
             is seen.
         channels: Draw one difference for each channel.
-        report: What `tfqueue.compare` found of the two streams; the likely causes (channels swapped, another kernel of
-            a resize ...) are written over the pictures.
+        report: What `tfqueue.compare` found of the two streams, whose likely causes are then written over the pictures.
+            None compares the two batches: what was done to all of them (channels swapped, another kernel of a resize,
+            labels shifted ...) is written over the pictures, what was done to single ones under those.
 
     Returns:
         A matplotlib Figure with three Axes a record: reference, candidate, difference.
@@ -84,8 +86,7 @@ def show_pair(
     )
     if report is not None and not isinstance(report, Report):
         raise InvalidArgument(f"report is a {type(report).__name__}; expected what tfqueue.compare returned")
-    causes = causes_in_words(report, 2) if report is not None else []
-    figure = _draw(mine, other, n, scale, channels, causes)
+    figure = _draw(mine, other, n, scale, channels, report)
     return style.save(figure, target, f"{mine.pictures.feature.name}: {mine.pictures.form}")
 
 
@@ -127,13 +128,16 @@ def _side(
 
 
 def _pairs(mine: _Side, other: _Side) -> list[Pair]:
-    """All records of both sides, the worst first."""
+    """All records of both sides, in their order."""
     pairs = []
     for index in range(min(len(mine.pictures.images), len(other.pictures.images))):
         one, two = mine.pictures.images[index], other.pictures.images[index]
         label, other_label = (None if side.labels is None else side.labels[index] for side in (mine, other))
         pairs.append(Pair(f"#{index}", one, two, image_difference(one, two), label, other_label))
+    return pairs
 
+
+def _worst_first(pairs: Sequence[Pair]) -> list[Pair]:
     def badness(item: tuple[int, Pair]) -> tuple[bool, bool, int, float, int]:
         index, pair = item
         return pair.comparable, not _mislabelled(pair), -pair.difference.unlike, -pair.difference.mean, index
@@ -172,22 +176,23 @@ def _notes(mine: _Side, other: _Side) -> list[str]:
     return notes
 
 
-def causes_in_words(report: Report, most: int) -> list[str]:
+def causes_in_words(causes: Sequence[Cause], most: int) -> list[str]:
     """The likely causes that a comparison found."""
     return [
         f"Likely cause{f' in {cause.feature}' if cause.feature else ''}: {cause.name}: {cause.summary}; {cause.advice}."
-        for cause in report.causes[:most]
+        for cause in causes[:most]
     ]
 
 
 def _heading(differing: int, mislabelled: int, total: int, shown: int, *, whole: bool) -> str:
-    all_, one = ("All", "The") if whole else ("The first", "The first")
+    one = "The" if whole else "The first"
+    each = "Both" if whole and total == 2 else f"{'All' if whole else one} {total}"
     if not differing:
-        words = f"{all_} {total} images are equal" if total > 1 else f"{one} image is equal"
+        words = f"{each} images are equal" if total > 1 else f"{one} image is equal"
     elif total == 1:
         words = f"{one} image differs"
     else:
-        words = f"{all_} {total} images differ" if differing == total else f"{differing} of {total} images differ"
+        words = f"{each} images differ" if differing == total else f"{differing} of {total} images differ"
     if not whole:
         words += ", the numbers of records differ"
     if mislabelled:
@@ -199,15 +204,30 @@ def _heading(differing: int, mislabelled: int, total: int, shown: int, *, whole:
     return words
 
 
-def _draw(mine: _Side, other: _Side, n: int, scale: float | None, channels: bool, causes: list[str]) -> Figure:
-    pairs = _pairs(mine, other)
+def _recognised(mine: _Side, other: _Side, pairs: Sequence[Pair], shown: Sequence[Pair]) -> Recognised:
+    """What was done to the candidate; nothing is compared where nothing differs."""
+    left, right = (
+        {f.name: f for f in one_per_record(side.features, side.pictures.total)[0] if f is not side.pictures.feature}
+        for side in (mine, other)
+    )
+    features = [(left[name], right[name]) for name in left if name in right]
+    if not any(pair.difference.differs or _mislabelled(pair) for pair in pairs):
+        return Recognised()
+    return recognise(mine.pictures.feature.name, pairs, [p for p in shown if p.difference.differs], features)
+
+
+def _draw(mine: _Side, other: _Side, n: int, scale: float | None, channels: bool, report: Report | None) -> Figure:
+    in_order = _pairs(mine, other)
+    pairs = _worst_first(in_order)
     differing = sum(pair.difference.differs for pair in pairs)
     mislabelled = sum(map(_mislabelled, pairs))
-    sheet = Sheet(pairs[:n], mine.pictures.range, scale, channels)
+    found = Recognised(report.causes) if report is not None else _recognised(mine, other, in_order, pairs[:n])
+    words = {number: f"Likely {cause.name}: {cause.summary}." for number, cause in found.pictures.items()}
+    sheet = Sheet(pairs[:n], mine.pictures.range, scale, channels, words)
     whole = len(mine.pictures.images) == len(other.pictures.images)
     heading = _heading(differing, mislabelled, len(pairs), len(sheet.pairs), whole=whole)
     facts = f"{mine.pictures.feature.name}: {mine.pictures.form}. Range assumed: {mine.pictures.range.words}."
-    notes = causes + _notes(mine, other)
+    notes = causes_in_words(found.overall, 2) + _notes(mine, other)
     figure, upper = header(heading, facts, notes, max(sheet.width, 5.2), sheet.height)
     sheet.draw(figure, upper)
     return figure

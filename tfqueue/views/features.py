@@ -14,6 +14,7 @@ from tfqueue.equivalence import leaves
 from tfqueue.errors import InvalidArgument
 
 _LABEL_WORDS = frozenset({"label", "labels", "y", "class", "classes", "target", "targets", "category", "digit"})
+_NAME_WORDS = frozenset({"text", "name", "names", "title"})
 _UNNAMED = re.compile(r"\.?(\[\d+\]\.?)+")
 _SHOWN_VALUES = 4
 
@@ -121,6 +122,15 @@ def find_label(features: Sequence[Feature]) -> Feature | None:
         if _LABEL_WORDS & feature.words:
             return feature
     return next((feature for feature in simple if _UNNAMED.fullmatch(feature.name)), None)
+
+
+def find_class_text(features: Sequence[Feature]) -> Feature | None:
+    """The feature that holds the name of each record's class, as ``image/class/text`` in many TFRecords."""
+    for feature in features:
+        named = _LABEL_WORDS & feature.words and _NAME_WORDS & feature.words
+        if named and holds_bytes(feature.values) and feature.values.size == len(feature.values):
+            return feature
+    return None
 
 
 def _is_label_like(feature: Feature) -> bool:

@@ -17,7 +17,9 @@ from tfqueue.views.features import (
     Feature,
     boxed,
     check_class_names,
+    find_class_text,
     find_label,
+    holds_bytes,
     label_words,
     one_per_record,
     short,
@@ -258,7 +260,14 @@ def _titles(
         raise InvalidArgument(
             f"labels: expected one label for each of {count} images, found shape {list(found.values.shape)}"
         )
-    return label_words(found.values, class_names), [feature for feature in features if feature is not found]
+    rest = [feature for feature in features if feature is not found]
+    words = label_words(found.values, class_names)
+    text = find_class_text(one_per_record(rest, count)[0]) if class_names is None and labels is None else None
+    if text is None or holds_bytes(found.values):
+        return words, rest
+    texts = [short(value) for value in text.values.reshape(count)]
+    named = [f"{word} {name}" for word, name in zip(words, texts, strict=True)]
+    return named, [feature for feature in rest if feature is not text]
 
 
 def draw_grid(cells: _Cells, total: int, facts: Sequence[str], notes: Sequence[str]) -> Figure:
@@ -369,7 +378,9 @@ def _summary(values: Sequence[Statistics]) -> str:
         return "No value is finite."
     low, high = min(value.low for value in known), max(value.high for value in known)
     mean = sum(value.mean for value in known) / len(known)
-    return f"Values {low:.4g} to {high:.4g}, mean {mean:.4g}."
+    # What rounding leaves of a mean of 0 is no figure to read.
+    mean = 0.0 if abs(mean) < 1e-6 * max(abs(low), abs(high)) else mean
+    return f"Values {style.number(low)} to {style.number(high)}, mean {mean:.4g}."
 
 
 def _alarms(values: Sequence[Statistics]) -> list[str]:

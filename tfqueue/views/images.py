@@ -234,11 +234,20 @@ def _flat_reading(feature: Feature, features: Sequence[Feature], bonus: float) -
             "flat values,",
             used,
         )
-    # Without a shape beside it, only a name or the values of bytes say that a row of numbers is an image.
-    if not bonus and values.dtype != np.uint8:
+    # Without a shape beside it, only a name or the values of pixels say that a row of numbers is an image.
+    if not bonus and values.dtype != np.uint8 and not _pixel_like(values):
         return None
     shape = guess_shape(values.shape[1])
     return None if shape is None else _guessed(list(values), shape, 1 + bonus, "flat values,")
+
+
+def _pixel_like(values: NDArray[Any]) -> bool:
+    """Whether flat floats fill 0..1 or 0..255 as pixels do, with black ones among them; embeddings do not."""
+    if values.dtype.kind != "f" or not values.size:
+        return False
+    sample = values[:16]
+    low, high = float(sample.min()), float(sample.max())
+    return low == 0 and (0.5 < high <= 1 or 64 < high <= 255)
 
 
 def _guessed(rows: list[NDArray[Any]], shape: tuple[int, int, int], score: float, form: str) -> _Reading:

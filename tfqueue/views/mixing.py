@@ -115,7 +115,10 @@ def _heading(sides: Sequence[Delivery]) -> str:
     words = []
     for side in sides:
         moved = side.displacement
-        how = "not shuffled" if not moved.any() else f"mixed to {side.mixing:.0%} of a full shuffle"
+        if not len(moved):
+            how = "unknown"
+        else:
+            how = f"mixed to {side.mixing:.0%} of a full shuffle" if moved.any() else "not shuffled"
         words.append(f"{side.name} {how}")
     return ", ".join(words).capitalize()
 

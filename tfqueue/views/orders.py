@@ -88,10 +88,21 @@ class Delivery:
                 f"records stay near their place: a shuffle buffer of about {1 - int(moved.min())} "
                 f"for {self.size} records is small."
             )
+        unshuffled = self.unshuffled_epochs()
+        if unshuffled:
+            alarms.append(f"{_listed('epoch', unshuffled)} not shuffled, unlike the others.")
         alike = self.repeated_order()
         if alike is not None:
             alarms.append(f"epochs {alike[0] + 1} and {alike[1] + 1} have the same order.")
         return alarms
+
+    def unshuffled_epochs(self) -> list[int]:
+        """The epochs, counted from 1, that keep the order of the source, where others do not."""
+        epoch = self.epoch
+        orders = {n + 1: self.source[(epoch == n) & (self.source >= 0)] for n in range(self.epochs)}
+        # A few records, as of an epoch that was cut short, come in order by chance.
+        kept = {n: bool((np.diff(o) > 0).all()) for n, o in orders.items() if len(o) >= max(8, self.size // 2)}
+        return [] if all(kept.values()) else [n for n, flag in kept.items() if flag]
 
     def repeated_order(self) -> tuple[int, int] | None:
         """Two successive epochs that deliver all records in one order, although that is not the source's."""
@@ -106,6 +117,14 @@ class Delivery:
     def epochs(self) -> int:
         """How many epochs were delivered, at least in part."""
         return int(self.epoch[self.source >= 0].max(initial=-1)) + 1
+
+
+def _listed(noun: str, numbers: Sequence[int]) -> str:
+    """``epoch 2 is``, ``epochs 1, 2, 3 and 4 more are``."""
+    if len(numbers) == 1:
+        return f"{noun} {numbers[0]} is"
+    more = f" and {len(numbers) - 4} more" if len(numbers) > 4 else ""
+    return f"{noun}s {', '.join(map(str, numbers[:4]))}{more} are"
 
 
 @dataclass(frozen=True, slots=True)

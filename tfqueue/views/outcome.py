@@ -46,7 +46,7 @@ def plot_report(report: Report, path: str | os.PathLike[str] | None = None, *, n
     table = sum(max(1, len(part)) for part in lines) * line
     below = table + ((0.45 + sheet.height) if sheet else 0)
     sides = [f"{side.role}: {side.name}, {side.records:,} records" for side in (report.reference, report.candidate)]
-    figure, top = style.header(_heading(report), "; ".join(sides) + ".", causes_in_words(report, 3), body, below)
+    figure, top = style.header(_heading(report), "; ".join(sides) + ".", causes_in_words(report.causes, 3), body, below)
     for result, words in zip(report.checks, lines, strict=True):
         _draw_check(figure, result, words, top)
         top += max(1, len(words)) * line

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -167,12 +167,14 @@ class Sheet:
         shown: The values that are drawn as black and as white, on both sides.
         scale: Difference that is drawn in black; None takes the largest of each record.
         channels: Draw one difference for each channel.
+        words: What is written under a pair, by its number.
     """
 
     pairs: Sequence[Pair]
     shown: ValueRange
     scale: float | None = None
     channels: bool = False
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -215,7 +217,8 @@ class Sheet:
 
     @property
     def _pitch(self) -> float:
-        return style.BODY * style.POINT * style.LINE + self.picture[1] + _PITCH_GAP
+        below = style.SMALL * style.POINT * style.LINE if self.words else 0
+        return style.BODY * style.POINT * style.LINE + self.picture[1] + below + _PITCH_GAP
 
     @property
     def _scaled(self) -> bool:
@@ -250,6 +253,9 @@ class Sheet:
                 axes.set_axis_off()
             else:
                 show_pixels(axes, pixels)
+        if pair.number in self.words:
+            words, under = self.words[pair.number], top + line + height + 0.03
+            style.write(figure, left, under, words, size=style.SMALL, colour=style.ALARM, width=self._block)
 
     def _pixels(self, pair: Pair, column: int, most: int) -> NDArray[np.uint8] | None:
         if column < 2:

@@ -14,6 +14,7 @@ from tfqueue.views import style
 
 _SAMPLE = 1_000_000
 _OVERSHOOT = 0.25
+_DARKEST = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ def assume_range(images: Sequence[NDArray[Any]]) -> ValueRange:
         return ValueRange(0, 1, f"0..1, clipped from {low:.3g}..{high:.3g}")
     if low >= -1 - _OVERSHOOT and high <= 1 + _OVERSHOOT:
         return ValueRange(-1, 1, f"-1..1, clipped from {low:.3g}..{high:.3g}")
-    if low >= 0 and high <= 255:
+    # Floats that end far below 255 are another quantity (a depth, a distance), unless they are whole numbers.
+    if low >= 0 and high <= 255 and (high > _DARKEST or _whole(images)):
         return ValueRange(0, 255, "0..255")
     if low >= -255 * _OVERSHOOT and 128 < high <= 255 * (1 + _OVERSHOOT):
         return ValueRange(0, 255, f"0..255, clipped from {low:.3g}..{high:.3g}")
@@ -122,12 +124,22 @@ def _stretched(low: float, high: float) -> ValueRange:
 @np.errstate(over="ignore", invalid="ignore")
 def _moments(images: Sequence[NDArray[Any]]) -> tuple[float, float]:
     """Mean and standard deviation of finite values, from at most about a million of them."""
+    sample = _sampled(images)
+    return float(sample.mean()), float(sample.std())
+
+
+def _whole(images: Sequence[NDArray[Any]]) -> bool:
+    sample = _sampled(images)
+    return bool((sample == np.rint(sample)).all())
+
+
+def _sampled(images: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     room = max(1, _SAMPLE // len(images))
     sample = np.concatenate(
         [picture.reshape(-1)[:: max(1, picture.size // room)].astype(np.float64) for picture in images]
     )
-    sample = sample[np.isfinite(sample)]
-    return float(sample.mean()), float(sample.std())
+    finite: NDArray[np.float64] = sample[np.isfinite(sample)]
+    return finite
 
 
 def to_pixels(picture: NDArray[Any], shown: ValueRange, *, most: int | None = None) -> NDArray[np.uint8]:

@@ -45,6 +45,8 @@ POINT = 1 / 72
 LINE = 1.35
 MARGIN = 0.3
 DPI = 100
+# Letters on the pixel grid are up to a twentieth wider than their outlines, by which text is measured.
+_HINTED = 1.05
 
 _FAMILY = "DejaVu Sans"
 # Tried in this order for characters that DejaVu Sans lacks (Chinese, Japanese, Korean above all).
@@ -227,6 +229,11 @@ def header(heading: str, facts: str, notes: Sequence[str], width: float, below: 
     return figure, start + len(lines) * line + 0.14
 
 
+def number(value: float) -> str:
+    """A value in a few characters: whole numbers in full, others with four digits."""
+    return f"{value:.0f}" if abs(value) < 1e7 and value == round(value) else f"{value:.4g}"
+
+
 def plural(count: int, word: str) -> str:
     """``3 records``, ``1 record``."""
     return f"{count} {word}" + ("" if count == 1 else "s")
@@ -319,11 +326,11 @@ def _rectangle(
 
 
 def inches(words: str, size: float, weight: str = "normal") -> float:
-    """How wide one line of text is."""
+    """How wide one line of text is, at most."""
     if not words:
         return 0.0
     points: float = text_to_path.get_text_width_height_descent(words, font(size, weight), ismath=False)[0]
-    return points * POINT
+    return points * POINT * _HINTED
 
 
 @lru_cache(maxsize=1)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from tfqueue.errors import InvalidArgument
 from tfqueue.topology.model import (
@@ -20,186 +16,63 @@ from tfqueue.topology.model import (
     Transform,
 )
 from tfqueue.views import style
+from tfqueue.views.dataset import dataset_flow, is_dataset
+from tfqueue.views.flow import BATCH, BUFFER, READER, SOURCE, STAGE, UNKNOWN, Step, draw_flow
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _GAP, _LEVEL = 3.3, 0.35, 0.42
-_PADDING = 0.09
-# Light grounds of Okabe and Ito's colours: black text on them has a contrast above 10.
-_GROUNDS: dict[type[Any], tuple[str, str]] = {
-    Producer: ("#e3f1ec", "#009e73"),
-    Queue: ("#e2eef6", style.REFERENCE),
-    Reader: ("#fbeedb", "#b27700"),
-    Transform: ("#f1f2f4", style.MUTED),
-    Dequeue: ("#f7e8f0", "#a85584"),
+_COLOURS: dict[type[Any], tuple[str, str]] = {
+    Producer: SOURCE,
+    Queue: BUFFER,
+    Reader: READER,
+    Transform: STAGE,
+    Dequeue: BATCH,
 }
 _SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """One node as it is drawn.
-
-    Attributes:
-        node: The node.
-        title: What it is.
-        lines: What else is known of it.
-        level: Its row, 0 at the top.
-        column: Its place in the row.
-    """
-
-    node: Node
-    title: str
-    lines: tuple[str, ...]
-    level: int
-    column: int
-
-    @property
-    def height(self) -> float:
-        body = len(self.lines) * style.SMALL * style.POINT * style.LINE
-        return style.BODY * style.POINT * style.LINE + body + 2 * _PADDING
 
 
 def plot_topology(topology: Any, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw the producers, queues, readers, stages and dequeues of a pipeline, and how data flows between them.
 
     Args:
-        topology: A `tfqueue.topology.Topology`, or what `tfqueue.explain` returned.
+        topology: A `tfqueue.topology.Topology`, or what `tfqueue.explain` returned; or a tf.data.Dataset, of which the
+            chain of transformations is drawn.
         path: PNG file to write as well; its folder must exist.
 
     Returns:
         A matplotlib Figure with one Axes.
 
     Raises:
-        InvalidArgument: There is nothing to draw, or ``path`` cannot be written.
+        InvalidArgument: There is nothing to draw, a Dataset does not tell how it was made, or ``path`` cannot be
+            written.
     """
     target = style.check_path(path)
+    if is_dataset(topology):
+        figure = dataset_flow(topology)
+        return style.save(figure, target, str(figure.get_label()))
     model = getattr(topology, "topology", topology)
     if not isinstance(model, Topology):
         raise InvalidArgument(
-            f"topology is a {type(topology).__name__}; expected a Topology, or what tfqueue.explain returned"
+            f"topology is a {type(topology).__name__}; expected a Topology, what tfqueue.explain returned, or a Dataset"
         )
     if not model.nodes:
         raise InvalidArgument("the topology is empty: its graph has no queue, no reader and no fetches")
-    figure = _draw(model)
+    figure = draw_flow(_steps(model), _heading(model), _facts(model), list(model.warnings))
     return style.save(figure, target, str(figure.get_label()))
 
 
-def _draw(topology: Topology) -> Figure:
-    boxes = _place(topology)
-    levels: dict[int, list[_Box]] = {}
-    for box in boxes:
-        levels.setdefault(box.level, []).append(box)
-    heights = {level: max(box.height for box in row) for level, row in levels.items()}
-    widest = max(len(row) for row in levels.values())
-    body = max(widest * _WIDTH + (widest - 1) * _GAP, 5.2)
-    below = sum(heights.values()) + _LEVEL * (len(levels) - 1)
-    figure, upper = style.header(_heading(topology), _facts(topology), list(topology.warnings), body, below + 0.02)
-    total = float(figure.get_figheight())
-    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    axes.set_axis_off()
-    axes.set_label("pipeline")
-    width = body + 2 * style.MARGIN
-    axes.set_xlim(0, width)
-    axes.set_ylim(total, 0)
-    places: dict[int, tuple[float, float, float]] = {}
-    top = upper
-    for level in sorted(levels):
-        row = levels[level]
-        start = style.MARGIN + (body - len(row) * _WIDTH - (len(row) - 1) * _GAP) / 2
-        for box in row:
-            left = start + box.column * (_WIDTH + _GAP)
-            _draw_box(figure, axes, box, left, top)
-            places[id(box.node)] = (left + _WIDTH / 2, top, top + box.height)
-        top += heights[level] + _LEVEL
-    for box in boxes:
-        for source in topology.upstream(box.node):
-            _draw_arrow(figure, axes, topology, source, box.node, places)
-    return figure
-
-
-def _place(topology: Topology) -> list[_Box]:
-    """Every node with its row: one under the lowest of those that it takes its data from."""
-    levels: dict[int, int] = {}
-
-    def level(node: Node, above: frozenset[int]) -> int:
-        # A graph of queues may hold a circle (a queue that is filled from itself); it is cut where it closes.
-        if id(node) not in levels:
-            sources = [s for s in topology.upstream(node) if id(s) not in above]
-            levels[id(node)] = 1 + max((level(s, above | {id(node)}) for s in sources), default=-1)
-        return levels[id(node)]
-
-    columns: Counter[int] = Counter()
-    boxes = []
+def _steps(topology: Topology) -> list[Step]:
+    steps = []
     # The ops that make a producer's elements are a stage of their own in the model; here they are the producer.
     produced = {producer.name for producer in topology.producers}
     for node in topology.nodes:
         if isinstance(node, Transform) and node.name in produced:
             continue
-        row = level(node, frozenset())
         title, lines = _words(topology, node)
-        fitted = tuple(style.fit(style.literal(words), style.SMALL, _WIDTH - 2 * _PADDING) for words in lines)
-        boxes.append(_Box(node, title, fitted, row, columns[row]))
-        columns[row] += 1
-    return boxes
-
-
-def _draw_box(figure: Figure, axes: Axes, box: _Box, left: float, top: float) -> None:
-    ground, edge = _GROUNDS.get(type(box.node), ("#fbe4e2", style.ALARM))
-    shape = FancyBboxPatch(
-        (left, top),
-        _WIDTH,
-        box.height,
-        boxstyle="round,pad=0,rounding_size=0.06",
-        facecolor=ground,
-        edgecolor=edge,
-        linewidth=1.0,
-    )
-    shape.set_label(box.node.name)
-    axes.add_patch(shape)
-    title_line = style.BODY * style.POINT * style.LINE
-    room = _WIDTH - 2 * _PADDING
-    style.write(figure, left + _PADDING, top + _PADDING, box.title, weight="bold", width=room)
-    for number, words in enumerate(box.lines):
-        style.write(
-            figure,
-            left + _PADDING,
-            top + _PADDING + title_line + number * style.SMALL * style.POINT * style.LINE,
-            words,
-            size=style.SMALL,
-            colour=style.MUTED,
-        )
-
-
-def _draw_arrow(
-    figure: Figure,
-    axes: Axes,
-    topology: Topology,
-    source: Node,
-    node: Node,
-    places: dict[int, tuple[float, float, float]],
-) -> None:
-    start, end = places[id(source)], places[id(node)]
-    arrow = FancyArrowPatch(
-        (start[0], start[2]),
-        (end[0], end[1]),
-        arrowstyle="-|>",
-        mutation_scale=9,
-        color=style.MUTED,
-        linewidth=1.1,
-        shrinkA=1,
-        shrinkB=1,
-        connectionstyle="arc3,rad=0",
-    )
-    arrow.set_label(f"{source.name} -> {node.name}")
-    axes.add_patch(arrow)
-    words = _edge_words(topology, source, node)
-    if words and abs(start[0] - end[0]) < 0.01:
-        style.write(
-            figure, start[0] + 0.1, (start[2] + end[1]) / 2 - 0.065, words, size=style.SMALL, colour=style.MUTED
-        )
+        sources = [(id(source), _edge_words(topology, source, node)) for source in topology.upstream(node)]
+        steps.append(Step(id(node), node.name, title, lines, _COLOURS.get(type(node), UNKNOWN), sources))
+    return steps
 
 
 def _edge_words(topology: Topology, source: Node, node: Node) -> str:

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 import tfqueue
 from tests.views import pictures
+from tfqueue.equivalence.streams import Returned
 from tfqueue.views.html.figures import figures_of
 
 tf1 = tf.compat.v1
@@ -24,7 +25,12 @@ def dataset():
 def test_topologies_and_mixing():
     report = tfqueue.compare(build, dataset)
     figures = figures_of(report, build, dataset)
-    assert list(figures) == ["The pipeline of the reference", "How the records are mixed"]
+    assert list(figures) == [
+        "The pipeline of the reference",
+        "The pipeline of the candidate",
+        "How the records are mixed",
+    ]
+    assert pictures.words(figures["The pipeline of the candidate"])[0] == "Dataset of 4 steps"
     assert (
         pictures.words(figures["The pipeline of the reference"])[0] == "Pipeline of 2 queues, 0 readers and 2 threads"
     )
@@ -47,6 +53,33 @@ def test_in_a_page(tmp_path):
     report.to_html(tmp_path / "r.html", figures=figures_of(report, build, dataset))
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.index("The pipeline of the reference</h2>") < page.index("How the records are mixed</h2>")
-    assert page.count('<img class="plot"') == 2
+    assert page.count('<img class="plot"') == 3
+    assert page.count('<a href="#figure-1">see the picture</a>') == 1
+    assert page.count('<a href="#figure-2">see the picture</a>') == 1
     report.to_html(tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text(encoding="utf-8").count('<img class="plot"') == 1
+
+
+def test_a_page_says_of_which_side_nothing_is_known(tmp_path):
+    batches = [{"index": np.arange(8)}]
+    report = tfqueue.compare(batches, batches)
+    report.to_html(tmp_path / "r.html", figures=figures_of(report, batches, batches))
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.count("not known: an iterable does not tell how it was made") == 2
+
+
+def test_a_candidate_that_is_a_dataset_or_fails():
+    batches = [{"index": np.arange(8)}]
+    report = tfqueue.compare(batches, batches)
+
+    def failing():
+        raise KeyError("no such file")
+
+    assert list(figures_of(report, batches, dataset())) == ["The pipeline of the candidate"]
+    assert list(figures_of(report, dataset(), Returned(dataset))) == [
+        "The pipeline of the reference",
+        "The pipeline of the candidate",
+    ]
+    for candidate in (failing, lambda: iter(batches), "some.golden", None):
+        assert figures_of(report, batches, candidate) == {}
+    assert figures_of(report, failing, None) == {}

@@ -16,6 +16,7 @@ from tfqueue.equivalence.report import DIFFERENT, SAME, Difference, Report
 from tfqueue.errors import InvalidArgument
 from tfqueue.views import style
 from tfqueue.views.html.embed import Picture, common_range, data_uri, images_of, pictures_of
+from tfqueue.views.html.figures import MIXING, PIPELINE_OF
 from tfqueue.views.html.gallery import check_html_path, write_page
 from tfqueue.views.html.page import alt_text, render
 from tfqueue.views.html.words import value_words, visible
@@ -29,6 +30,13 @@ _VERDICTS = {
     "equivalent": ("✓", "Equivalent", "The candidate delivers the same data as the reference."),
     "different": ("✗", "Different", "The candidate does not deliver the same data as the reference."),
     "undecided": ("?", "Undecided", "Too little could be compared to say whether the two sides deliver the same data."),
+}
+# Why there is no picture of how a side was made.
+_UNTOLD = {
+    "golden": "not known: a golden holds digests only",
+    "iterable": "not known: an iterable does not tell how it was made",
+    "iterator": "not known: an iterator does not tell how it was made",
+    "callable": "not known: only a function that returns a Dataset tells how it was made",
 }
 _ICONS = {SAME: "✓", DIFFERENT: "✗"}
 
@@ -105,7 +113,7 @@ def render_report(
     if shown < 0:
         raise InvalidArgument(f"shown={shown!r}: expected 0 or more")
     if figures is None and report.orders is not None and report.orders.source is not None:
-        figures = {"How the records are mixed": plot_mixing(report)}
+        figures = {MIXING: plot_mixing(report)}
     icon, verdict, sentence = _VERDICTS[report.verdict]
     checks = [
         {
@@ -124,7 +132,7 @@ def render_report(
         icon=icon,
         heading=verdict,
         sentence=sentence,
-        sides=[_side(report.reference), _side(report.candidate)],
+        sides=[_side(side, list(figures or ())) for side in (report.reference, report.candidate)],
         causes=[
             {
                 "name": cause.name,
@@ -160,7 +168,8 @@ def frame(report: Report, *, height: int = 640) -> str:
     )
 
 
-def _side(side: Any) -> dict[str, Any]:
+def _side(side: Any, headings: list[str]) -> dict[str, Any]:
+    drawn = PIPELINE_OF.format(role=side.role)
     sizes = ", ".join(
         f"{count:,} of {size}" if count > 1 else f"one of {size}" for size, count in side.batch_sizes[:6]
     ) + (" …" if len(side.batch_sizes) > 6 else "")
@@ -174,6 +183,8 @@ def _side(side: Any) -> dict[str, Any]:
         "order": visible(side.order),
         "ended": visible(side.error, 600) if side.error else side.ended,
         "seconds": f"{side.seconds:.2f} s",
+        "figure": headings.index(drawn) + 1 if drawn in headings else 0,
+        "untold": _UNTOLD.get(side.kind, "not drawn"),
         "features": [
             {
                 "name": visible(feature.name),
