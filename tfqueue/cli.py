@@ -11,9 +11,11 @@ import warnings
 from collections.abc import Sequence
 
 from tfqueue import __version__
+from tfqueue.compat import commands as compat
 from tfqueue.equivalence import commands as equivalence
 from tfqueue.errors import TFQueueError, TFQueueWarning
 from tfqueue.records import commands as records
+from tfqueue.scan import commands as scan
 from tfqueue.topology import commands as topology
 from tfqueue.views import commands as views
 
@@ -60,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--out", metavar="DIR", default="tfqueue-demo", help="folder to write to (default: %(default)s)")
     demo.set_defaults(run=_demo)
-    for module in (topology, equivalence, views, records):
+    for module in (topology, equivalence, views, records, compat, scan):
         module.add_parser(commands)
     return parser
 

@@ -1,0 +1,231 @@
+"""Everything a program that is run unmodified does with sessions, queue runners and coordinators.
+
+`Sessions.installed` lets the public classes of TensorFlow tell of what happens to them: a class attribute each, put
+back at the end. However a program starts its runners (start_queue_runners, create_threads, Supervisor,
+MonitoredSession, tf_slim), it comes through `QueueRunner.create_threads`.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import tensorflow as tf
+
+from tfqueue import interrupts
+from tfqueue.compat.run_graphs import ProgramGraph
+from tfqueue.compat.run_session import ProgramSession
+
+tf1 = tf.compat.v1
+
+
+class StepsReached(SystemExit):
+    """The program has run as many steps as it was to; a SystemExit, so that no ``except Exception`` holds it up."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(0)
+        self.steps = steps
+
+
+class Sessions:
+    """The graphs and sessions of one program.
+
+    Args:
+        engine: ``"threads"``, ``"lockstep"`` or ``"tfdata"``.
+        steps: End the program after so many steps that take something from a queue; None: when it ends itself.
+        stall_timeout: Seconds without progress after which PipelineStalled is raised in the step that waits.
+    """
+
+    def __init__(self, engine: str, *, steps: int | None = None, stall_timeout: float = 60.0) -> None:
+        self.engine = engine
+        self.steps_left = steps
+        self.steps_taken = 0
+        self.graphs: list[ProgramGraph] = []
+        self.sessions: list[ProgramSession] = []
+        self.left_alive: list[str] = []
+        self._steps = steps
+        self._stall_timeout = stall_timeout
+        self._state_of: WeakKeyDictionary[Any, ProgramGraph] = WeakKeyDictionary()
+        self._session_of: WeakKeyDictionary[Any, ProgramSession] = WeakKeyDictionary()
+        self._coordinators: WeakSet[Any] = WeakSet()
+        self._here = threading.local()
+        self._lock = threading.RLock()
+
+    # -- what is known -----------------------------------------------------------------------------------------------
+
+    def _graph(self, graph: tf.Graph) -> ProgramGraph:
+        state = self._state_of.get(graph)
+        if state is None:
+            with self._lock:
+                state = self._state_of.setdefault(graph, ProgramGraph(graph, self.engine))
+        return state
+
+    def _session(self, session: Any) -> ProgramSession | None:
+        """What is known of a session; None while its graph has no queue."""
+        known = self._session_of.get(session)
+        if known is None:
+            state = self._graph(session.graph)
+            if not state.has_queues:
+                return None
+            with self._lock:
+                known = self._session_of.get(session)
+                if known is None:
+                    known = self._session_of[session] = ProgramSession(session, state, self._stall_timeout)
+                    self.sessions.append(known)
+                    if state not in self.graphs:
+                        self.graphs.append(state)
+        return known
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """While open, what this thread does is tfqueue's own doing."""
+        self._here.inside = True
+        try:
+            yield
+        finally:
+            self._here.inside = False
+
+    @property
+    def _is_inside(self) -> bool:
+        return getattr(self._here, "inside", False)
+
+    # -- what happens ------------------------------------------------------------------------------------------------
+
+    def _run(self, original: Callable[..., Any], session: Any, fetches: Any, feed_dict: Any, *more: Any) -> Any:
+        if getattr(self._here, "inside", False):
+            return original(session, fetches, feed_dict, *more)
+        known = self._session_of.get(session) or self._session(session)
+        if known is None:
+            return original(session, fetches, feed_dict, *more)
+        self._here.inside = True
+        try:
+            plan = known.plan(fetches)
+            if plan.takes:
+                if self.steps_left is not None and self.steps_left <= 0:
+                    raise StepsReached(self.steps_taken)
+                if plan.steps == 0:
+                    known.watch()
+            result = known.run(plan, original, fetches, feed_dict, *more)
+        finally:
+            self._here.inside = False
+        if plan.takes:
+            self.steps_taken += 1
+            if self.steps_left is not None:
+                self.steps_left -= 1
+                if self.steps_left == 0:  # a loop that asks its coordinator ends by itself, and what follows it runs
+                    for coord in list(self._coordinators):
+                        coord.request_stop()
+        return result
+
+    def _create_threads(
+        self,
+        original: Callable[..., Any],
+        runner: Any,
+        sess: Any,
+        coord: Any = None,
+        daemon: bool = False,
+        start: bool = False,
+    ) -> Any:
+        if self._is_inside:
+            return original(runner, sess, coord=coord, daemon=daemon, start=start)
+        self._graph(sess.graph).note_runner(runner)
+        with self._inside():
+            known = self._session(sess)
+            assert known is not None  # a graph with a runner has a queue
+            return known.start_runner(runner, coord, start=start)
+
+    def _made_runner(self, original: Callable[..., Any], runner: Any, *arguments: Any, **options: Any) -> None:
+        original(runner, *arguments, **options)
+        if not self._is_inside:
+            self._graph(tf1.get_default_graph()).note_runner(runner)
+
+    def _made_coordinator(self, original: Callable[..., Any], coord: Any, *arguments: Any, **options: Any) -> None:
+        original(coord, *arguments, **options)
+        if not self._is_inside:
+            self._coordinators.add(coord)
+
+    def _finalize(self, original: Callable[..., Any], graph: Any) -> None:
+        if not self._is_inside and type(graph) is tf.Graph and not graph.finalized:
+            with self._inside():
+                self._graph(graph).before_finalize()
+        original(graph)
+
+    def _close(self, original: Callable[..., Any], session: Any) -> None:
+        known = self._session_of.get(session)
+        if known is not None and not self._is_inside:
+            with self._inside():
+                self.left_alive += known.leave()
+        original(session)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """While open, TensorFlow's classes tell what the program does."""
+        watched: list[tuple[Any, str, Callable[..., Any]]] = [
+            (tf1.train.QueueRunner, "__init__", self._made_runner),
+            (tf1.train.QueueRunner, "create_threads", self._create_threads),
+            (tf1.train.Coordinator, "__init__", self._made_coordinator),
+            (tf.Graph, "finalize", self._finalize),
+            (tf1.Session, "close", self._close),
+            (tf1.InteractiveSession, "close", self._close),
+        ]
+        with ExitStack() as stack:
+            for owner, name, told in watched:
+                stack.enter_context(_replaced(owner, name, _method(getattr(owner, name), told)))
+            for owner in (tf1.Session, tf1.InteractiveSession):
+                stack.enter_context(_replaced(owner, "run", self._run_method(owner.run)))
+            listening = interrupts.listen(self._interrupt)
+            try:
+                yield
+            finally:
+                if listening:
+                    interrupts.forget(self._interrupt)
+                self.leave()
+
+    def leave(self) -> None:
+        """Stop whatever the program has left running."""
+        with self._inside():
+            for known in self.sessions:
+                self.left_alive += known.leave()
+
+    def _run_method(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        run_step = self._run
+
+        @functools.wraps(original)
+        def run(self: Any, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+            return run_step(original, self, fetches, feed_dict, options, run_metadata)
+
+        return run
+
+    def _interrupt(self) -> None:
+        with self._inside():
+            for known in list(self.sessions):
+                known.interrupt()
+
+
+def _method(original: Callable[..., Any], told: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def method(self: Any, *arguments: Any, **options: Any) -> Any:
+        return told(original, self, *arguments, **options)
+
+    return method
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Sets a class attribute for a while; one that was inherited is inherited again afterwards."""
+    own = name in vars(owner)
+    before = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if own:
+            setattr(owner, name, before)
+        else:
+            delattr(owner, name)

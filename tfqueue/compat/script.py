@@ -1,0 +1,300 @@
+"""Runs a whole TF1 program unmodified, as ``python script.py`` would: TF1's names and behaviour, tfqueue's life cycle.
+
+This executes the code of the program. TensorFlow is switched to its TF1 behaviour for the whole process, once and for
+all; so it is for a process of its own, which is what ``tfqueue run`` is.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tfqueue.errors import CannotLower, CannotRestore, InvalidArgument, TFQueueWarning
+
+if TYPE_CHECKING:
+    from tfqueue.compat.run_imports import Importing
+    from tfqueue.compat.run_report import RunReport
+
+__all__ = ["Outcome", "run_script"]
+
+ENGINES = ("threads", "lockstep", "tfdata")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a program ended.
+
+    Attributes:
+        exit_code: What ``python script.py`` would have ended with.
+        report: What was found in the program.
+    """
+
+    exit_code: int
+    report: RunReport
+
+
+def run_script(
+    program: str | PathLike[str],
+    arguments: Sequence[str] = (),
+    *,
+    module: bool = False,
+    engine: str = "threads",
+    steps: int | None = None,
+    stall_timeout: float = 60.0,
+    report_folder: str | PathLike[str] | None = None,
+) -> Outcome:
+    """Run a TF1 program in this process; it prints what it prints, and its errors go to stderr.
+
+    Args:
+        program: The file; with ``module`` the name of a module, as for ``python -m``.
+        arguments: The program's arguments, ``sys.argv[1:]``.
+        module: Whether ``program`` is the name of a module.
+        engine: How its queues are run: ``"threads"``, ``"lockstep"`` or ``"tfdata"``, as for QueuePipeline.
+        steps: End the program after so many ``session.run`` calls that take something from a queue. A loop that asks
+            its coordinator (or Supervisor, or MonitoredSession) ends by itself, and what follows it is run.
+        stall_timeout: Seconds without progress after which PipelineStalled is raised in the step that waits.
+        report_folder: Where to write report.json, report.txt and report.html, also when the program fails.
+
+    Returns:
+        The exit code and the report.
+
+    Raises:
+        InvalidArgument: There is no such program; it is a folder without ``__main__.py``; it is written for
+            TensorFlow 2; an option that cannot work.
+    """
+    if engine not in ENGINES:
+        raise InvalidArgument(f"engine {engine!r} is not known; known: {', '.join(map(repr, ENGINES))}")
+    if steps is not None and steps < 1:
+        raise InvalidArgument(f"steps is a number of session.run calls from 1; got {steps}")
+    path, name, folder = _module_place(str(program)) if module else _script_place(Path(program))
+    refuse_tf2(path)
+    _switch_to_tf1()
+    # After the switch, since they import TensorFlow, and before the program replaces what they look at.
+    from tfqueue.compat import numpy_names, overlay, submodules
+    from tfqueue.compat.run_imports import Importing
+    from tfqueue.compat.run_report import report_of
+    from tfqueue.compat.run_sessions import Sessions, StepsReached
+
+    sessions = Sessions(engine, steps=steps, stall_timeout=stall_timeout)
+    importing = Importing({"tensorflow": overlay.module("tf"), **submodules.modules()})
+    stopped_after: int | None = None
+
+    def finish(exit_code: int) -> RunReport:
+        sessions.leave()
+        report = report_of(
+            sessions, importing.sources, program=str(program), exit_code=exit_code, stopped_after=stopped_after
+        )
+        if report_folder is not None:
+            report.write(report_folder)
+        sys.stdout.flush()
+        print(f"tfqueue: {report.summary()}", file=sys.stderr, flush=True)
+        return report
+
+    with ExitStack() as stack:
+        stack.enter_context(_process(path, folder, arguments))
+        stack.enter_context(numpy_names.removed_names())
+        stack.enter_context(_report_before_exit(finish))
+        stack.enter_context(importing)
+        stack.enter_context(sessions.installed())
+        try:
+            _execute(importing, path, name)
+            exit_code = 0
+        except StepsReached as reached:
+            exit_code, stopped_after = 0, reached.steps
+        except SystemExit as end:
+            exit_code = _code_of(end)
+        except BaseException as error:  # noqa: BLE001 - whatever the program raised, as plain Python would tell it
+            exit_code = _tell(error)
+        if stopped_after is None and sessions.steps_left == 0:
+            stopped_after = sessions.steps_taken
+        sys.stdout.flush()
+        return Outcome(exit_code, finish(exit_code))
+
+
+# -- what is run -----------------------------------------------------------------------------------------------------
+
+
+def _script_place(path: Path) -> tuple[str, str | None, str]:
+    """(file, module name, folder for sys.path) of a script."""
+    if path.is_dir():
+        if not (path / "__main__.py").is_file():
+            raise InvalidArgument(f"{path} is a folder without a __main__.py; name the script in it")
+        return str(path / "__main__.py"), None, str(path)
+    if not path.is_file():
+        raise InvalidArgument(f"there is no script {path} (current folder: {Path.cwd()})")
+    return str(path), None, str(path.resolve().parent)
+
+
+def _module_place(name: str) -> tuple[str, str | None, str]:
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            name = f"{name}.__main__"
+            spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        spec = None
+    finally:
+        sys.path.remove(here)
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise InvalidArgument(f"no module {name!r} can be run from {here} or the installed packages")
+    return spec.origin, name, here
+
+
+def _execute(importing: Importing, path: str, name: str | None) -> None:
+    """Run the file as the module ``__main__``."""
+    main = ModuleType("__main__")
+    main.__file__ = path
+    main.__dict__["__cached__"] = None
+    if name is not None:
+        main.__package__ = name.rpartition(".")[0]
+        main.__spec__ = importlib.util.spec_from_file_location(name, path)
+    sys.modules["__main__"] = main
+    importing.run(path, main.__dict__)
+
+
+def refuse_tf2(path: str) -> None:
+    """Raise InvalidArgument where a program is written for TensorFlow 2, and plain Python is what runs it."""
+    from tfqueue.scan.resolve import resolve
+    from tfqueue.scan.sources import read
+
+    source = read(Path(path))
+    if source is None or source.tree is None:
+        return
+    references = [r for r in resolve(source.tree).references if not r.imported]
+    tf2 = [r for r in references if r.name.startswith(_TF2)]
+    if tf2 and not any(r.name.startswith(_TF1) for r in references):
+        raise InvalidArgument(
+            f"{path} is written for TensorFlow 2 (line {tf2[0].line}: {tf2[0].name}); run it with plain python. "
+            f"tfqueue run is for programs with sessions and queue runners"
+        )
+
+
+_TF2 = (
+    "tf.GradientTape",
+    "tf.function",
+    "tf.random.set_seed",
+    "tf.config.list_physical_devices",
+    "tf.config.experimental.list_physical_devices",
+    "tf.summary.create_file_writer",
+    "tf2.",
+)
+_TF1 = (
+    *(f"tf.{name}" for name in ("Session", "InteractiveSession", "placeholder", "app.", "contrib.", "get_variable")),
+    *(f"tf.train.{name}" for name in ("string_input", "slice_input", "range_input", "batch", "shuffle_batch")),
+    *(f"tf.train.{name}" for name in ("Supervisor", "Monitored", "Coordinator", "start_queue", "GradientDescent")),
+    *("tf.global_variables_initializer", "tf.initialize_all", "tf.disable_v2", "tf.disable_eager", "tf.FIFOQueue"),
+)
+
+
+# -- the process -----------------------------------------------------------------------------------------------------
+
+
+def _switch_to_tf1() -> None:
+    """TF1's behaviour for this process: graphs, reference variables, control flow and shapes as they were."""
+    if importlib.util.find_spec("tf_keras") is not None:
+        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")  # the Keras that works in graphs; read on import
+    import tensorflow as tf
+
+    tf.compat.v1.disable_v2_behavior()
+    tf.compat.v1.reset_default_graph()
+
+
+@contextmanager
+def _process(path: str, folder: str, arguments: Sequence[str]) -> Iterator[None]:
+    """What the program sees of the process: its arguments, its folder first on the path; all put back afterwards."""
+    from absl import flags
+
+    before = sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning
+    known = set(flags.FLAGS)
+    level = logging.getLogger("tensorflow").level
+    sys.argv = [path, *arguments]
+    sys.path.insert(0, folder)
+    warnings.showwarning = _warn
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning = before
+        logging.getLogger("tensorflow").setLevel(level)
+        for flag in set(flags.FLAGS) - known:
+            delattr(flags.FLAGS, flag)
+        flags.FLAGS.unparse_flags()
+
+
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """A warning of tfqueue as a line for a person; the program's own as Python tells them."""
+    if issubclass(category, TFQueueWarning):
+        text = f"tfqueue: warning: {message}\n"
+    else:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+    print(text, end="", file=file or sys.stderr)
+
+
+@contextmanager
+def _report_before_exit(finish: Callable[[int], Any]) -> Iterator[None]:
+    """Let a program that ends the process at once (os._exit) do so after the report; its forked children do not."""
+    original = os._exit
+    owner = os.getpid()
+
+    def exit_at_once(status: int) -> None:
+        if os.getpid() == owner:
+            os._exit = original
+            finish(status)
+        original(status)
+
+    os._exit = exit_at_once  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os._exit = original
+
+
+def _code_of(end: SystemExit) -> int:
+    """The exit code that Python gives for ``sys.exit(code)``."""
+    if end.code is None or isinstance(end.code, int):
+        return int(end.code or 0) & 0xFF
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def _tell(error: BaseException) -> int:
+    """Print the traceback of the program, and what tfqueue knows about it; returns the exit code."""
+    from tfqueue.compat.run_traceback import line_of, program_traceback
+
+    if isinstance(error, CannotLower):  # not the program's doing
+        place = f" ({error.source})" if error.source else ""
+        advice = f"; {error.advice}" if error.advice else ""
+        print(f"tfqueue: this program cannot run with --engine tfdata: {error}{place}{advice}", file=sys.stderr)
+        return error.exit_code
+    if isinstance(error, InvalidArgument) and line_of(error) is None:
+        print(f"tfqueue: {error}", file=sys.stderr)  # of the program's text, before its first line ran
+        return error.exit_code
+    print(program_traceback(error), end="", file=sys.stderr)
+    place = line_of(error) or "an unknown line"
+    cause = error if isinstance(error, CannotRestore) else error.__cause__
+    if isinstance(cause, CannotRestore):
+        print(f"tfqueue: {place} uses {cause.name}, which is gone. {_today(cause)}", file=sys.stderr)
+    elif type(error).__name__ == "NotFoundError" and ".so" in str(error):
+        print(
+            f"tfqueue: {place} loads a library of custom ops that is not there, or was built for another TensorFlow: "
+            f"build it anew with the flags of tf.sysconfig.get_compile_flags() and get_link_flags()",
+            file=sys.stderr,
+        )
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _today(error: CannotRestore) -> str:
+    return f"Today: {error.modern}" if error.modern else "It has no counterpart"
