@@ -201,7 +201,7 @@ class Lockstep:
             lane.values = self._callable([parts, lane.besides], feeds)
         elif lane.many:
             values = [self.graph.get_tensor_by_name(info.name) for info in lane.enqueue.components]
-            lane.static_count = values[0].shape[0] if values[0].shape.rank else None
+            lane.static_count = values[0].shape.as_list()[0] if values[0].shape.rank else None
             # What the enqueue waits for must run, though the enqueue itself does not.
             lane.values = self._callable([values, list(op.control_inputs)], feeds)
 

@@ -372,7 +372,7 @@ class Lowering:
         op = shuffles[0]
         seed, seed2 = int(op.get_attr("seed")), int(op.get_attr("seed2"))
         if not seed and not seed2:
-            rows = op.outputs[0].shape[0] if op.outputs[0].shape.rank else None
+            rows = op.outputs[0].shape.as_list()[0] if op.outputs[0].shape.rank else None
             if self.shuffle == "replay" and rows != 1:
                 raise self._not_seeded(f"the shuffle {op.name}", op.name, stage.source)
             if not self.repeated:

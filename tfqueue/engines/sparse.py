@@ -91,7 +91,7 @@ class TakenSparse:
         """Values for `tensors`, from the serialized batches that the cuts gave, by name."""
         values: dict[str, Any] = {}
         for op, source in self._takes:
-            rank = op.outputs[0].shape[1]
+            rank = op.outputs[0].shape.as_list()[1]
             sparse = tf.io.deserialize_many_sparse(tf.reshape(given[source], [-1, 3]), op.get_attr("dtype"), rank)
             for output, part in zip(op.outputs, (sparse.indices, sparse.values, sparse.dense_shape), strict=True):
                 values[output.name] = part

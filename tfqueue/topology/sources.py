@@ -34,7 +34,7 @@ def read_producer(view: GraphView, enqueue: Enqueue, stage: Transform) -> Produc
     count = None
     if enqueue.many and origin is not None and kind in ("files", "range", "array"):
         elements = constant_values(origin) if kind != "array" else None
-        count = origin.shape[0] if origin.shape.rank else None
+        count = origin.shape.as_list()[0] if origin.shape.rank else None
         if count is None and elements is not None:
             count = len(elements)
         if elements is None and kind == "range" and count is not None:
