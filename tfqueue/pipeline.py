@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -139,6 +139,68 @@ class QueuePipeline:
                 f"with QueuePipeline(build_fn) as pipeline: ..."
             )
         return self._run
+
+    # -- what else reads it ------------------------------------------------------------------------------------------
+
+    def to_dataset(self) -> Any:
+        """The batches as a tf.data.Dataset, for `fit` and whatever else reads one; the pipeline need not be entered.
+
+        With ``engine="tfdata"`` it is the dataset of `tfqueue.to_dataset`. Otherwise every pass over it is a fresh run
+        of the queues, behind a Python function, so that such a dataset cannot be serialized.
+        """
+        from tfqueue.compat.keras import pipeline_dataset
+        from tfqueue.engines.tfdata import to_dataset
+
+        if self._engine == "tfdata":
+            return to_dataset(self._build_fn)
+        return pipeline_dataset(self._build_fn, self._fresh)
+
+    def as_keras(
+        self,
+        *,
+        x: str | Sequence[str] | None = None,
+        y: str | Sequence[str] | None = None,
+        validation: bool = False,
+        steps_per_epoch: int | None = None,
+    ) -> dict[str, Any]:
+        """The arguments with which Keras trains on this pipeline: ``model.fit(**pipeline.as_keras(), epochs=5)``.
+
+        The pipeline must deliver (inputs, targets), (inputs, targets, weights), or a dictionary.
+
+        Args:
+            x: Of a dictionary: the name of the input, or the names; all that are no target when not given.
+            y: Of a dictionary: the name of the target, or the names.
+            validation: For ``validation_data`` instead: ``fit(**train.as_keras(), **test.as_keras(validation=True))``.
+            steps_per_epoch: Batches of one epoch of Keras; derived from the records and the batch size when not given:
+                one epoch is one pass over the data.
+
+        Returns:
+            ``x`` (a dataset that starts again at its end), ``steps_per_epoch`` and ``shuffle=False`` (the pipeline
+            shuffles), or ``validation_data`` and ``validation_steps``.
+
+        Raises:
+            InvalidArgument: The pipeline delivers something else, or ``steps_per_epoch`` cannot be derived.
+        """
+        from tfqueue.compat.keras import fit_arguments
+
+        return fit_arguments(
+            self.to_dataset().repeat(),
+            self._build_fn,
+            x=x,
+            y=y,
+            validation=validation,
+            steps_per_epoch=steps_per_epoch,
+        )
+
+    def _fresh(self) -> QueuePipeline:
+        return QueuePipeline(
+            self._build_fn,
+            engine=self._engine,
+            check=self._check,
+            stall_timeout=self._stall_timeout,
+            session_config=self._session_config,
+            init_fn=self._init_fn,
+        )
 
     # -- life --------------------------------------------------------------------------------------------------------
 

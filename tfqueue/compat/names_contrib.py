@@ -167,9 +167,7 @@ _LEARN = (
     rebuilt("contrib.learn.run_n", "contrib.learn_runs:run_n", "for batch in dataset.take(n)"),
     rebuilt("contrib.learn.run_feeds", "contrib.learn_runs:run_feeds", "a tf.function in a loop"),
     rebuilt("contrib.learn.ModeKeys", "contrib.learn_runs:ModeKeys", "the argument training= of a Keras layer"),
-    rebuilt(
-        "contrib.learn.datasets.mnist.*", "mnist:", "tf.keras.datasets", "whole arrays", here="rebuilt by tfqueue"
-    ),
+    rebuilt("contrib.learn.datasets.mnist.*", "mnist:", "tf.keras.datasets", "whole arrays", here="rebuilt by tfqueue"),
     rebuilt(
         "contrib.learn.python.learn.datasets.mnist.*",
         "mnist:",

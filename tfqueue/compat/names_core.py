@@ -263,7 +263,13 @@ def _keras(name: str, home: str, modern: str, change: str = "") -> OldName:
 
 
 _KERAS = (
-    _keras("keras.*", "tf_keras.api._v1.keras:", "tf.keras", "Keras 3 has no graph mode and no sessions"),
+    _keras("keras.*", "tfqueue.compat.keras_v1:", "tf.keras", "Keras 3 has no graph mode and no sessions"),
+    _keras(
+        "keras.estimator.model_to_estimator",
+        "tfqueue.compat.estimator:model_to_estimator",
+        "tf.keras.Model.fit",
+        "models of tf_keras with one output; see tf.estimator",
+    ),
     *(
         _keras(f"layers.{name}", f"tfqueue.compat.legacy_layers:{name}", f"tf.keras.layers, {name} by its class name")
         for name in _LAYERS

@@ -81,7 +81,7 @@ def _give() -> None:
             setattr(np, name, value)
             _given.append(name)
     _fromstring = np.fromstring
-    np.fromstring = _from_string
+    np.fromstring = _from_string  # type: ignore[assignment]
     for kind in (np.ndarray, np.generic):
         if "tostring" not in vars(kind):
             _dictionary(kind)["tostring"] = _to_string

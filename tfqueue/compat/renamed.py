@@ -126,6 +126,6 @@ def _named(order: tuple[str, ...], arguments: tuple[Any, ...], options: dict[str
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return True
-    return isinstance(value, np.ndarray) and value.ndim == 0
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, numbers.Integral) or (isinstance(value, np.ndarray) and value.ndim == 0)

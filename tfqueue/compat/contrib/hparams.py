@@ -21,6 +21,9 @@ class HParams:
     hparams.parse("rate=0.2,layers[1]=16")
     """
 
+    _types: dict[str, tuple[type, bool]]
+    _model_structure: Any
+
     def __init__(self, hparam_def: Any = None, model_structure: Any = None, **values: Any) -> None:
         if hparam_def is not None:
             raise InvalidArgument("HParams from a HParamDef message is not restored; give the values by name")
@@ -109,8 +112,7 @@ class HParams:
         if name not in self._types:
             known = ", ".join(sorted(self._types)) or "none"
             raise InvalidArgument(f"there is no hyperparameter {name!r}; there are: {known}")
-        found: tuple[type, bool] = self._types[name]
-        return found
+        return self._types[name]
 
 
 def parse_values(values: str, type_map: Mapping[str, type]) -> dict[str, Any]:

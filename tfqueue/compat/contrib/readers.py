@@ -97,7 +97,7 @@ def read_keyed_batch_examples(
             batch = tf1.train.shuffle_batch_join(branches, min_after_dequeue=least, seed=seed, **options)
         else:
             batch = tf1.train.batch_join(branches, **options)
-    if isinstance(batch, Mapping):
+    if isinstance(batch, dict):
         return batch.pop(_KEY), batch
     keys, examples = batch
     return keys, examples

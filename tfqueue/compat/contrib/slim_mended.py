@@ -63,7 +63,7 @@ def _mend() -> None:
             place = vars(module).get(used)
             if isinstance(place, ModuleType) and not all(hasattr(place, moved_name) for moved_name in moved):
                 setattr(module, used, _StandIn(place, moved))
-    layers = sys.modules["tf_slim.layers.layers"]
+    layers: Any = sys.modules["tf_slim.layers.layers"]
     try:
         there = hasattr(layers.normalization_layers, "BatchNormalization")
     except ImportError:  # what TensorFlow's lazy loader raises under Keras 3

@@ -43,7 +43,7 @@ class StagingArea:
         self._shapes = [tf.TensorShape(shape) for shape in shapes] if shapes is not None else None
         self._names = list(names) if names is not None else None
         with tf1.name_scope("staging_area") as scope:
-            self._name = scope.rstrip("/")
+            self._name = str(scope).rstrip("/")
         self._attributes = {
             "capacity": capacity,
             "memory_limit": memory_limit,

@@ -53,7 +53,8 @@ def element(tensors: Any) -> Element:
         raise InvalidArgument("tensors is empty: there is nothing to put into a queue")
     if any(isinstance(value, list | tuple | Mapping) and not _is_array(value) for value in values):
         raise InvalidArgument("tensors holds a nested list or dictionary; give one flat list or dictionary")
-    components, sparse = [], []
+    components: list[Any] = []
+    sparse: list[tuple[Any, int | None] | None] = []
     for value in values:
         if isinstance(value, tf.SparseTensor):
             components.append(tf1.io.serialize_sparse(value))

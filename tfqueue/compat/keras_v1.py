@@ -1,0 +1,62 @@
+"""tf.keras of TF1 from tf_keras: graph mode, sessions, ``Input(tensor=...)``, ``target_tensors``, iterators in ``fit``.
+
+In graph mode tf_keras still has all of these but the last: its ``fit``, ``evaluate`` and ``predict`` refuse the
+iterator of a dataset. They are wrapped here so that they read it through the session of Keras. The wrapping needs the
+class behind all models in graph mode, which no public module of tf_keras names; this is the one place that does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tf_keras.api._v1 import keras as _keras
+from tf_keras.src.engine import training_v1
+
+tf1 = tf.compat.v1
+
+
+def _batches(iterator: Any) -> Iterator[Any]:
+    """The batches of an iterator of the graph as arrays, until its end, through the session that Keras uses."""
+    session = _keras.backend.get_session()  # of this thread: Keras may take the batches in another
+    element = iterator.get_next()
+
+    def read() -> Iterator[Any]:
+        while True:
+            try:
+                yield session.run(element)
+            except tf.errors.OutOfRangeError:
+                return
+
+    return read()
+
+
+def _reads_iterators(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def wrapped(self: Any, x: Any = None, *arguments: Any, **options: Any) -> Any:
+        if isinstance(x, tf1.data.Iterator):
+            x = _batches(x)
+        if isinstance(options.get("validation_data"), tf1.data.Iterator):
+            options["validation_data"] = _batches(options["validation_data"])
+        return method(self, x, *arguments, **options)
+
+    wrapped.reads_iterators = True  # type: ignore[attr-defined]
+    return wrapped
+
+
+for _name in ("fit", "evaluate", "predict"):
+    _method = getattr(training_v1.Model, _name)
+    if not hasattr(_method, "reads_iterators"):
+        setattr(training_v1.Model, _name, _reads_iterators(_method))
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(_keras, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_keras)
