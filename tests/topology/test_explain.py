@@ -49,7 +49,7 @@ def test_the_whole_text_of_one_pipeline():
         "               └─ source: files that match data/*.csv; without end; shuffled each epoch, no seed"
         f"{names}\n"
         "\n"
-        "memory of the full buffers: 0 B, and 2 of unknown size\n"
+        "memory of the full buffers: 2 of unknown size (strings, or shapes left open)\n"
         "\n"
         "warnings\n"
         f"  - order undefined: the files are shuffled without a seed ({names.removeprefix('  <- ')})"
@@ -71,6 +71,18 @@ def test_a_queue_that_two_branches_share_is_told_once():
     text = str(explain(builders.branches))
     assert text.count("(see above)") == 1
     assert text.count("source: 3 strings: a, b, c") == 1
+
+
+def test_what_branches_parse_alike_is_told_once():
+    def build():
+        names = tf1.train.string_input_producer(["a"], num_epochs=1)
+        spec = {"x": tf1.FixedLenFeature([3], tf.float32), "y": tf1.FixedLenFeature([], tf.int64)}
+        rows = [tf1.parse_single_example(tf1.TFRecordReader().read(names)[1], spec) for _ in range(3)]
+        return tf1.train.batch_join(rows, 2)
+
+    text = str(explain(build))
+    assert text.count("'x': fixed float32[3]") == 1
+    assert text.count("parse tf.train.Example: the same 2 features as above") == 2
 
 
 def test_a_graph_without_fetches_is_told_from_its_last_dequeues():

@@ -70,6 +70,7 @@ def test_streams_zipped_after_unequal_shuffles():
     ("count", "epochs", "batch", "smaller", "words"),
     [
         (10, 1, 4, False, "the last 2 of 10 records are dropped"),
+        (9, 1, 4, False, "the last of 9 is dropped"),
         (10, 2, 4, False, None),
         (10, 1, 4, True, None),
         (10, None, 4, False, None),
@@ -83,6 +84,30 @@ def test_records_dropped_at_the_end(count, epochs, batch, smaller, words):
     dropped = [f.message for f in findings(trace(build)) if f.kind == "records-dropped"]
     assert len(dropped) == (words is not None)
     assert words is None or dropped[0].startswith(words)
+
+
+def test_records_dropped_by_batches_of_batches():
+    def build():
+        rows = tf1.train.batch([numbers(41, num_epochs=1)], 4)
+        pairs = tf1.train.batch([rows], 3, allow_smaller_final_batch=False)
+        return tf1.train.batch([tf.reshape(pairs, [12])], 5, enqueue_many=True)
+
+    dropped = [f.message for f in findings(trace(build)) if f.kind == "records-dropped"]
+    # 10 batches of 4, of which 3 threes, 36 numbers.
+    assert [words.partition(" dropped")[0] for words in dropped] == [
+        "the last of 41 is",
+        "the last of 10 is",
+        "the last of 36 is",
+    ]
+
+
+def test_two_batches_of_one_step_may_belong_together_or_not():
+    def build():
+        left = tf1.train.batch([numbers(6, shuffle=True, seed=1)], 2)
+        return left, tf1.train.batch([numbers(6)], 2)
+
+    (found,) = findings(trace(build))
+    assert "side by side" in found.message and "where their records belong together" in found.message
 
 
 def test_records_dropped_after_a_filter_are_not_counted():

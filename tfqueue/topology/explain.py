@@ -126,9 +126,7 @@ def _explain_lowering(target: Callable[[], Any] | tf.Graph | Topology, fetches: 
     from tfqueue.topology.trace import trace
 
     if isinstance(target, Topology):
-        raise InvalidArgument(
-            "a topology holds no ops that tf.data could run; pass the build function or the graph"
-        )
+        raise InvalidArgument("a topology holds no ops that tf.data could run; pass the build function or the graph")
     if not isinstance(target, tf.Graph):
         graph = tf.Graph()
         target, fetches = graph, build(target, graph)
@@ -160,8 +158,9 @@ def _text(topology: Topology, found: tuple[Finding, ...]) -> Iterator[str]:
     total, unknown = _memory(topology)
     if topology.queues:
         yield ""
-        open_ended = f", and {unknown} of unknown size" if unknown else ""
-        yield f"memory of the full buffers: {human_bytes(total)}{open_ended}"
+        parts = [human_bytes(total)] if total or not unknown else []
+        parts.extend([f"{unknown} of unknown size (strings, or shapes left open)"] if unknown else [])
+        yield f"memory of the full buffers: {', and '.join(parts)}"
     order = [finding for finding in found if finding.kind == "order"]
     rest = [finding for finding in found if finding.kind != "order"]
     if topology.queues and not order:
@@ -182,7 +181,7 @@ def _tree(topology: Topology, node: Node, told: set[str], first: str = "", rest:
     yield f"{first}{_title(node)}{_at(node.source)}"
     sources = _sources(topology, node)
     bar = "│  " if sources else "   "
-    for detail in _details(topology, node):
+    for detail in _details(node, told):
         yield f"{rest}{bar}{detail}"
     for index, source in enumerate(sources):
         last = index == len(sources) - 1
@@ -280,7 +279,7 @@ def _producer_title(producer: Producer) -> str:
     return f"source: {'; '.join(parts)}"
 
 
-def _details(topology: Topology, node: Node) -> Iterator[str]:
+def _details(node: Node, told: set[str]) -> Iterator[str]:
     if isinstance(node, Queue):
         size = node.buffer_bytes
         memory = f"full: {human_bytes(size)}" if size is not None else "full: of unknown size"
@@ -288,7 +287,7 @@ def _details(topology: Topology, node: Node) -> Iterator[str]:
         for enqueue in node.enqueues:
             yield _enqueue_line(enqueue)
     elif isinstance(node, Transform):
-        yield from _stage_details(node)
+        yield from _stage_details(node, told)
     elif isinstance(node, Producer) and node.sliced:
         yield f"selects rows of: {', '.join(f'{info.name} {info}' for info in node.sliced)}"
 
@@ -300,10 +299,15 @@ def _enqueue_line(enqueue: Enqueue) -> str:
     return f"{kind}, {threads}{condition} [{enqueue.name}]"
 
 
-def _stage_details(stage: Transform) -> Iterator[str]:
+def _stage_details(stage: Transform, told: set[str]) -> Iterator[str]:
     for spec in stage.parses:
-        yield f"parse {_PARSED[spec.kind]}{_options(spec.options)}{_at(spec.source)}"
-        yield from (f"    {line}" for line in _feature_lines(spec))
+        # The branches of a join parse alike, as a rule.
+        what = f"{_options(spec.options)} {spec.features}"
+        again = f": the same {len(spec.features)} {_parts(spec)} as above" if what in told else ""
+        yield f"parse {_PARSED[spec.kind]}{_options(spec.options)}{again}{_at(spec.source)}"
+        if not again:
+            told.add(what)
+            yield from (f"    {line}" for line in _feature_lines(spec))
     for decode in stage.decodes:
         yield f"{decode.op_type}{_options(decode.options)}{_at(decode.source)}"
     for words, names in (
@@ -325,6 +329,11 @@ def _stage_details(stage: Transform) -> Iterator[str]:
 
 
 _PARSED = {"example": "tf.train.Example", "sequence_example": "tf.train.SequenceExample", "csv": "CSV"}
+
+
+def _parts(spec: ParseSpec) -> str:
+    word = "column" if spec.kind == "csv" else "feature"
+    return word if len(spec.features) == 1 else f"{word}s"
 
 
 def _feature_lines(spec: ParseSpec) -> Iterator[str]:

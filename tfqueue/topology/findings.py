@@ -93,10 +93,12 @@ def _implicit_zips(topology: Topology, live: set[str]) -> Iterator[Finding]:
         }
         unseeded = any(shuffled and not seed and not seed2 for key in shuffles for shuffled, seed, seed2 in key)
         if len(shuffles) > 1 or (unseeded and len(names) > 1):
+            paired = "are paired by position" if stage.target is not None else "are delivered side by side"
+            belong = "" if stage.target is not None else "; where their records belong together, that is a mistake"
             yield Finding(
                 "implicit-zip",
-                f"{where} are paired by position, but they are not shuffled alike (same seed, or no shuffle "
-                f"at all), so what is paired is up to chance",
+                f"{where} {paired}, but they are not shuffled alike (same seed, or no shuffle "
+                f"at all), so what is paired is up to chance{belong}",
                 stage.name,
                 stage.source,
             )
@@ -114,9 +116,11 @@ def _dropped(topology: Topology, live: set[str]) -> Iterator[Finding]:
         if size is None:
             lost = "the records of the last, partial batch are dropped"
         elif total is None:
-            lost = f"up to {size - 1} records at the end are dropped (the last, partial batch of {size})"
+            few = f"up to {size - 1} records at the end are" if size > 2 else "perhaps the last record is"
+            lost = f"{few} dropped (the last, partial batch of {size})"
         elif total % size:
-            lost = f"the last {total % size} of {total} records are dropped (the last, partial batch of {size})"
+            few = f"the last {total % size} of {total} records are" if total % size > 1 else f"the last of {total} is"
+            lost = f"{few} dropped (the last, partial batch of {size})"
         else:
             continue
         yield Finding("records-dropped", f"{lost}; dequeue_up_to would deliver them", dequeue.name, dequeue.source)
@@ -204,19 +208,24 @@ def _endless(producer: Producer) -> bool:
 
 
 def _exact_total(topology: Topology, dequeue: Dequeue, producers: list[Producer]) -> int | None:
-    """The number of records where no file must be read to know it: a range or array, one element a record."""
+    """The number of elements that come by a dequeue, where no file must be read to know it: of a range or an array."""
     if len(producers) != 1 or producers[0].kind not in ("range", "array"):
         return None
-    producer = producers[0]
-    if producer.count is None or producer.num_epochs is None:
+    return _elements(topology, topology.queue(str(dequeue.queue)), producers[0])
+
+
+def _elements(topology: Topology, queue: Queue, producer: Producer) -> int | None:
+    if queue.name == producer.queue:
+        return None if producer.count is None or producer.num_epochs is None else producer.count * producer.num_epochs
+    enqueue = queue.enqueues[0] if len(queue.enqueues) == 1 and not queue.enqueues[0].conditional else None
+    inputs = () if enqueue is None else topology.transform(enqueue.transform).inputs
+    source = next((d for d in topology.dequeues if d.name in inputs), None)
+    if enqueue is None or len(inputs) != 1 or source is None or source.queue is None or source.batch_size is None:
         return None
-    queue: Queue = topology.queue(str(dequeue.queue))
-    while queue.name != producer.queue:
-        if len(queue.enqueues) != 1 or queue.enqueues[0].many or queue.enqueues[0].conditional:
-            return None
-        inputs = topology.transform(queue.enqueues[0].transform).inputs
-        source = next((d for d in topology.dequeues if d.name in inputs), None)
-        if len(inputs) != 1 or source is None or source.kind != "dequeue" or source.queue is None:
-            return None
-        queue = topology.queue(source.queue)
-    return producer.count * producer.num_epochs
+    taken = _elements(topology, topology.queue(source.queue), producer)
+    if taken is None:
+        return None
+    runs = -(-taken // source.batch_size) if source.kind == "dequeue_up_to" else taken // source.batch_size
+    shape = enqueue.components[0].shape if enqueue.many else (1,)
+    rows = shape[0] if shape else None
+    return None if rows is None else runs * rows

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfqueue.build import build
 from tfqueue.errors import InvalidArgument
+from tfqueue.topology.filling import STRANGE, Filling, captured_queues, is_cut, is_cut_or_handle
 from tfqueue.topology.model import (
     FETCHES,
     Dequeue,
@@ -29,7 +30,6 @@ from tfqueue.topology.subgraph import (
     CALL_TYPES,
     CUT_TYPES,
     DEQUEUE_KINDS,
-    ENQUEUE_TYPES,
     FUNCTION_TYPES,
     QUEUE_KINDS,
     RANDOM_WORDS,
@@ -60,8 +60,6 @@ _FOREIGN = {
     **dict.fromkeys(("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"), "a tf.data iterator"),
     **dict.fromkeys(("Barrier", "BarrierTakeMany", "BarrierInsertMany"), "a Barrier"),
 }
-# What reading an attribute of a strange op may raise.
-_STRANGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, tf.errors.OpError)
 
 
 def trace(target: Callable[[], Any] | tf.Graph, fetches: Any = None) -> Topology:
@@ -117,12 +115,13 @@ class _Tracer:
 
     def topology(self, fetches: list[Any]) -> Topology:
         view = self.view
-        enqueue_ops = self._enqueue_ops()
-        runners, drivers = self._runners(enqueue_ops)
+        filling = Filling(view, self._add_unknown, self.warnings)
+        enqueue_ops = filling.enqueue_ops()
+        runners, drivers = filling.runners(enqueue_ops)
         enqueues: list[Enqueue] = []
         transforms: list[Transform] = []
-        for op in self._in_runner_order(enqueue_ops, drivers):
-            for enqueue in self._enqueues_of(op, enqueue_ops[op.name], drivers.get(op.name)):
+        for op in filling.in_runner_order(enqueue_ops, drivers):
+            for enqueue in filling.enqueues_of(op, enqueue_ops[op.name], drivers.get(op.name)):
                 enqueues.append(enqueue)
                 ends = [op] if enqueue.runs == op.name else [op, view.by_name[enqueue.runs]]
                 if all(stage.name != enqueue.transform for stage in transforms):
@@ -168,118 +167,12 @@ class _Tracer:
             warnings=tuple(self.warnings),
         )
 
-    # -- what enqueues, and who runs it ------------------------------------------------------------
-
-    def _enqueue_ops(self) -> dict[str, list[Any]]:
-        """The ops that enqueue, directly or inside a function they call, with the queues they may fill."""
-        found = {op.name: self.view.queues_behind(op.inputs[0]) for op in self.view.of_type(ENQUEUE_TYPES)}
-        for op in self.view.of_type(CALL_TYPES):
-            queues = self._captured_queues(op)
-            if queues and self.view.called_types(op) & ENQUEUE_TYPES.keys():
-                found[op.name] = queues
-        return found
-
-    def _captured_queues(self, op: Any) -> list[Any]:
-        queues: dict[str, Any] = {}
-        for tensor in op.inputs:
-            if tensor.dtype == tf.resource:
-                queues.update({queue.name: queue for queue in self.view.queues_behind(tensor)})
-        return self.view.sorted(queues.values())
-
-    def _runners(self, enqueue_ops: dict[str, list[Any]]) -> tuple[list[Runner], dict[str, list[tuple[int, str]]]]:
-        """All runners, and of each enqueue op the (runner, op that the runner runs), once for each thread."""
-        runners: list[Runner] = []
-        drivers: dict[str, list[tuple[int, str]]] = {}
-        seen: set[int] = set()
-        graph = self.view.graph
-        for key in graph.get_all_collection_keys():
-            for item in graph.get_collection(key):
-                if id(item) in seen or not (hasattr(item, "enqueue_ops") and hasattr(item, "queue")):
-                    continue
-                seen.add(id(item))
-                try:
-                    runner = self._runner(item, str(key))
-                except _STRANGE as error:
-                    self.warnings.append(f"a queue runner in collection {key!r} could not be read: {error}")
-                    continue
-                triggered = {name: self._triggered(name, enqueue_ops) for name in set(runner.enqueue_ops)}
-                for name in runner.enqueue_ops:
-                    for enqueue in triggered[name]:
-                        drivers.setdefault(enqueue, []).append((len(runners), name))
-                for name in sorted(name for name, enqueues in triggered.items() if not enqueues):
-                    op = self.view.by_name.get(name)
-                    self._add_unknown(op, f"queue runner {runner.name!r} runs it, but it fills no queue of the graph")
-                runners.append(runner)
-        return runners, drivers
-
-    def _runner(self, item: Any, key: str) -> Runner:
-        queue_ref = getattr(item.queue, "queue_ref", None)
-        behind = [] if queue_ref is None else self.view.queues_behind(queue_ref)
-        close_op = getattr(item, "close_op", None)
-        return Runner(
-            name=str(getattr(item, "name", "")),
-            queue=behind[0].name if len(behind) == 1 else None,
-            enqueue_ops=tuple(_op_of(op).name for op in item.enqueue_ops or ()),
-            close_op=None if close_op is None else _op_of(close_op).name,
-            closes=() if close_op is None else self._closed_by(_op_of(close_op)),
-            cancel_op=None if getattr(item, "cancel_op", None) is None else _op_of(item.cancel_op).name,
-            closed_exceptions=tuple(
-                getattr(kind, "__name__", str(kind)) for kind in getattr(item, "queue_closed_exception_types", ())
-            ),
-            collection=key,
-        )
-
-    def _closed_by(self, op: Any) -> tuple[str, ...]:
-        ops, _ = self.view.closure([op], stop=_is_cut_or_handle)
-        closing = [other for other in ops if other.type.startswith("QueueClose")]
-        return tuple(queue.name for other in closing for queue in self.view.queues_behind(other.inputs[0]))
-
-    def _triggered(self, name: str, enqueue_ops: dict[str, list[Any]]) -> list[str]:
-        """The enqueue ops that running an op runs."""
-        op = self.view.by_name.get(name)
-        if op is None:
-            return []
-        ops, _ = self.view.closure([op], stop=_is_cut)
-        return [other.name for other in ops if other.name in enqueue_ops]
-
-    def _in_runner_order(self, enqueue_ops: dict[str, list[Any]], drivers: dict[str, Any]) -> list[Any]:
-        names = [name for name in drivers if name in enqueue_ops]
-        names.extend(name for name in enqueue_ops if name not in drivers)
-        return [self.view.by_name[name] for name in names]
-
-    def _enqueues_of(self, op: Any, queues: list[Any], drivers: list[tuple[int, str]] | None) -> list[Enqueue]:
-        source = self.view.source_of(op)
-        in_function = op.type in CALL_TYPES
-        if not queues:
-            self._add_unknown(op, "it enqueues, but its queue could not be told")
-        elif len(queues) > 1 and not in_function:
-            self.warnings.append(
-                f"{op.name} ({source}) fills one of several queues, chosen while running: "
-                f"{', '.join(queue.name for queue in queues)}"
-            )
-        types = self.view.called_types(op) if in_function else {op.type}
-        return [
-            Enqueue(
-                name=op.name,
-                queue=queue.name,
-                many=any(ENQUEUE_TYPES.get(op_type, False) for op_type in types),
-                components=() if in_function else tuple(describe_tensor(tensor) for tensor in op.inputs[1:]),
-                runs=drivers[0][1] if drivers else op.name,
-                copies=len(drivers or ()),
-                conditional=in_function or op.inputs[0].op.type in ("Switch", "RefSwitch"),
-                runner=drivers[0][0] if drivers else None,
-                transform=op.name,
-                source=source,
-            )
-            for queue in queues
-        ]
-
     # -- stages ------------------------------------------------------------------------------------
 
     def _fetch_transform(self, ends: list[Any], outputs: tuple[TensorInfo, ...]) -> Transform:
         ops = list({op.name: op for op in ends}.values())
-        cuts = [op for op in ops if _is_cut(op)]
-        others = [op for op in ops if not _is_cut(op)]
+        cuts = [op for op in ops if is_cut(op)]
+        others = [op for op in ops if not is_cut(op)]
         last = self.view.sorted(ops)[-1]
         return self._transform(FETCHES, None, others, outputs, self.view.source_of(last), cuts)
 
@@ -293,8 +186,8 @@ class _Tracer:
         cuts: Iterable[Any] = (),
     ) -> Transform:
         view = self.view
-        ops, stops = view.closure(ends, stop=_is_cut_or_handle)
-        stops = [op for op in stops if _is_cut(op)]
+        ops, stops = view.closure(ends, stop=is_cut_or_handle)
+        stops = [op for op in stops if is_cut(op)]
         inputs = view.sorted({op.name: op for op in (*stops, *cuts)}.values())
         types = {op.name: op.type for op in ops}
         # Dequeues and reads inside a function (tf.cond) are inputs of the stage as well.
@@ -392,7 +285,7 @@ class _Tracer:
                 )
             )
         for op in self.view.of_type(CALL_TYPES):
-            queues = self._captured_queues(op)
+            queues = captured_queues(self.view, op)
             kinds = (
                 {DEQUEUE_KINDS[name] for name in self.view.called_types(op) & DEQUEUE_KINDS.keys()} if queues else ()
             )
@@ -498,7 +391,7 @@ class _Tracer:
         """``read(op, source, ...)``; a strange op becomes an unknown node and a warning, not an error."""
         try:
             return read(op, self.view.source_of(op), *arguments)
-        except _STRANGE as error:
+        except STRANGE as error:
             self._add_unknown(op, f"it could not be read: {error}")
             return None
 
@@ -518,16 +411,3 @@ def _reader(op: Any, source: str | None, reads: tuple[Read, ...]) -> Reader:
         shared_name=text(attribute(op, "shared_name", "")),
         source=source,
     )
-
-
-def _is_cut(op: Any) -> bool:
-    return op.type in CUT_TYPES
-
-
-def _is_cut_or_handle(op: Any) -> bool:
-    return op.type in CUT_TYPES or op.type in QUEUE_KINDS or op.type in READER_KINDS
-
-
-def _op_of(item: Any) -> Any:
-    """The op of an op or tensor (a runner's list holds either)."""
-    return item.op if isinstance(item, tf.Tensor) else item
