@@ -48,6 +48,7 @@ class ProgramGraph:
         self._version = -1
         self._looked_at = 0
         self._has_queues = False
+        self._changed = False  # whether ops of ours are in the graph
 
     def note_runner(self, runner: Any) -> None:
         """A queue runner was made; programs do not always add it to the collection."""
@@ -66,7 +67,7 @@ class ProgramGraph:
 
     def look(self) -> None:
         """Trace the pipelines as they are, while nothing of ours is among them."""
-        if not self.handles and self.rewired is None and self._lockstep is None:
+        if not self._changed:
             self._collect_runners()
             self.topology = trace(self.graph)
 
@@ -88,11 +89,17 @@ class ProgramGraph:
         if self.engine == "tfdata":
             self.try_to_rewire()
             return
+        self._changed = True
         if self.engine == "lockstep" and self._lockstep is None:
             self._lockstep = Lockstep(self.graph, self.topology)
         for operation in queue_operations(self.graph):
             if operation.name not in self.handles:
                 self.handles[operation.name] = QueueHandle(operation)
+
+    def adopted(self, handles: dict[str, QueueHandle]) -> None:
+        """Ops that look at the queues were made; a second session of the graph uses them, too."""
+        self._changed = True
+        self.handles.update(handles)
 
     # -- tfdata ------------------------------------------------------------------------------------------------------
 
@@ -102,6 +109,7 @@ class ProgramGraph:
             self.look()
             try:
                 self.rewired = rewire(self.graph)
+                self._changed = True
                 self._cannot = None
             except (CannotLower, InvalidArgument) as error:
                 self._cannot = error
@@ -136,6 +144,7 @@ class ProgramGraph:
         engine, self._lockstep = self._lockstep, None
         if engine is None:
             self.look()
+            self._changed = True
             engine = Lockstep(self.graph, self.topology)
         return engine
 

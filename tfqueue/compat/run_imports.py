@@ -215,13 +215,13 @@ def _library_folders() -> tuple[str, ...]:
 def _parse(text: str, path: str) -> tuple[ast.Module, tuple[python2.Python2Line, ...], str]:
     """The tree, what is Python 2 in it, and the text that was parsed."""
     try:
-        tree = ast.parse(text, path)
+        tree = _tree(text, path)
     except SyntaxError as error:
         mended = python2.mend(text)
         if not mended.lines:
             raise
         try:
-            tree = ast.parse(mended.text, path)
+            tree = _tree(mended.text, path)
         except SyntaxError as left:
             lines = "\n".join(f"  {path}:{line.line}: {line.found} -> {line.write}" for line in mended.lines)
             raise InvalidArgument(
@@ -230,6 +230,12 @@ def _parse(text: str, path: str) -> tuple[ast.Module, tuple[python2.Python2Line,
             ) from error
         return tree, tuple(sorted((*mended.lines, *python2.names(tree, mended.text)), key=_line)), mended.text
     return tree, python2.names(tree, text), text
+
+
+def _tree(text: str, path: str) -> ast.Module:
+    """As `ast.parse`, without a frame of the module ast in the traceback of a SyntaxError."""
+    tree: ast.Module = compile(text, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    return tree
 
 
 def _line(found: python2.Python2Line) -> int:

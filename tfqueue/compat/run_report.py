@@ -227,12 +227,13 @@ def _pipelines(sessions: Sessions) -> Iterator[FoundPipeline]:
         # What fills another queue is read by a runner; what is left is for the steps of the program.
         for_steps = {d.queue for d in topology.dequeues if not d.consumers and d.queue is not None}
         unread = {q.name for q in topology.queues if not q.dequeues and not q.reads}
+        tried = {dequeues[name].queue for name in session.tried if name in dequeues}
         stats = session.stats
         yield FoundPipeline(
             text=str(told),
             findings=tuple(str(finding) for finding in told.findings),
             delivered=tuple(delivered),
-            never_read=tuple(sorted((for_steps | unread) - {given.queue for given in delivered})),
+            never_read=tuple(sorted((for_steps | unread) - tried)),
             ended=session.ended,
             initialised=tuple(session.initialised),
             stats="" if stats is None else str(stats),

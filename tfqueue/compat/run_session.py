@@ -195,7 +195,7 @@ class ProgramSession:
         if self.state.engine != "tfdata":
             self.runners.handles.update(self.state.handles)
             self.runners.adopt_queues()
-            self.state.handles.update(self.runners.handles)
+            self.state.adopted(self.runners.handles)
             self._watchdog.start()
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -265,6 +265,11 @@ class ProgramSession:
             for name in plan.takes if plan.steps else ():
                 counts[name] = counts.get(name, 0) + plan.steps
         return counts
+
+    @property
+    def tried(self) -> set[str]:
+        """The dequeue and read ops that steps of the program needed, whether or not they got anything."""
+        return {name for plan in [*self._old_plans, *self._plans.values()] for name in plan.takes}
 
     @property
     def stats(self) -> PipelineStats | None:

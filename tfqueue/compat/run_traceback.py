@@ -19,7 +19,9 @@ def program_traceback(error: BaseException) -> str:
     told = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
     seen: set[int] = set()
     _strip(told, error, seen)
-    return _FRAME.sub(_without_ours, "".join(told.format()))
+    # A source that could not be parsed has no frames, and plain Python prints none of a traceback then.
+    lines = told.format() if told.stack else told.format_exception_only()
+    return _FRAME.sub(_without_ours, "".join(lines))
 
 
 def line_of(error: BaseException) -> str | None:

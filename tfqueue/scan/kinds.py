@@ -97,10 +97,6 @@ _KINDS = {
     **{f"tf.io.{name}": kind for name, kind in _TOP.items() if kind in ("parse", "decode")},
     **{f"tf.queue.{name}": kind for name, kind in _TOP.items() if kind == "queue"},
     **{f"tf.contrib.{name}": kind for name, kind in _CONTRIB.items()},
-    # Modules of slim that programs import directly.
-    "tf.contrib.slim.python.slim.data.dataset_data_provider.DatasetDataProvider": "provider",
-    "tf.contrib.slim.python.slim.data.parallel_reader.parallel_read": "provider",
-    "tf.contrib.slim.python.slim.data.prefetch_queue.prefetch_queue": "provider",
 }
 _METHODS = {
     **dict.fromkeys(("read", "read_up_to"), "reader"),
@@ -130,6 +126,9 @@ def kind_of(name: str) -> str | None:
     """The kind of a name, ``"producer"``, ``"reader"``, ``"batch"`` ...; None where it has to do with no pipeline."""
     if name in _KINDS:
         return _KINDS[name]
+    if name.startswith("tf.contrib.slim."):  # also by way of slim.python.slim.data and of tf_slim.data
+        module, _, last = name.rpartition(".")
+        return _KINDS.get(f"tf.contrib.slim.{module.rpartition('.')[2]}.{last}")
     owner, separator, method = name.rpartition("().")
     if separator and kind_of(owner) in ("reader", "queue", "runner", "session"):
         return _METHODS.get(method)
