@@ -107,7 +107,8 @@ def test_two_batches_of_one_step_may_belong_together_or_not():
         return left, tf1.train.batch([numbers(6)], 2)
 
     (found,) = findings(trace(build))
-    assert "side by side" in found.message and "where their records belong together" in found.message
+    assert "side by side" in found.message
+    assert "where their records belong together" in found.message
 
 
 def test_records_dropped_after_a_filter_are_not_counted():

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfqueue.engines.conditional import enqueued
 from tfqueue.engines.elements import Inputs, batched, words_of
+from tfqueue.engines.file_records import keys_needed
 from tfqueue.engines.passes import AppliedPass
 from tfqueue.engines.plain import plain
 from tfqueue.engines.reading import read_records, read_values
@@ -89,7 +90,7 @@ def _side_by_side(lowering: Lowering, stages: Sequence[Transform], cuts: Sequenc
             return None
     queue = lowering.topology.queue(names)
     lowering.only_these(queue.name, [*queue.dequeues, *queue.reads], stages)
-    with_keys = any(lowering.keys_needed(read) for read in reads)
+    with_keys = any(keys_needed(lowering, read) for read in reads)
 
     def open_file(name: Any) -> Any:
         alone = tf.data.Dataset.from_tensors(name)

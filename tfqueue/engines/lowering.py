@@ -9,36 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from random import SystemRandom
 from typing import Any
 
 import tensorflow as tf
 
-from tfqueue.engines.branches import as_one_stage, in_turns
+from tfqueue.engines.branches import in_turns
 from tfqueue.engines.conditional import Enqueued, enqueued
 from tfqueue.engines.elements import (
     Elements,
     Inputs,
-    Steps,
-    assigned_names,
     batched,
     shaped,
     split_batches,
     words_of,
 )
+from tfqueue.engines.file_records import records_of
 from tfqueue.engines.fixed_values import FixedValues
+from tfqueue.engines.late import late_stage, taken_late
 from tfqueue.engines.passes import AppliedPass, chosen
 from tfqueue.engines.philox import shuffled_indices
 from tfqueue.engines.plain import plain
-from tfqueue.engines.reading import read_records, read_values
-from tfqueue.engines.replay import replay_shuffle
+from tfqueue.engines.shuffling import is_seeded, shuffled, source_shuffle
 from tfqueue.engines.sources import constant_elements
 from tfqueue.engines.sparse import TakenSparse, serialize, stored_sparse
 from tfqueue.engines.stage import RUN, StageFunction, extract
-from tfqueue.engines.stage_call import Call, Run, SourceShuffle
+from tfqueue.engines.stage_call import Call, Run
 from tfqueue.errors import CannotLower
-from tfqueue.topology.model import Dequeue, Enqueue, Producer, Queue, Read, TensorInfo, Topology, Transform
-from tfqueue.topology.subgraph import FUNCTION_TYPES, GraphView, attribute
+from tfqueue.topology.model import Dequeue, Enqueue, Queue, Read, Topology, Transform
+from tfqueue.topology.subgraph import GraphView
 from tfqueue.topology.trace import fetch_elements, trace
 
 _ENDLESS = 2**63 - 1
@@ -171,61 +169,7 @@ class Lowering:
         constant = constant_elements(self.view, self.topology, queue) if "merge" in self.passes else None
         if constant is not None:
             return constant
-        return self._shuffled(queue, self._queue(name).dataset, None, keep=False).map(plain(lambda value: value))
-
-    def _shuffled(self, queue: Queue, dataset: Any, batch: int | None, *, keep: bool) -> Any:
-        """The elements of a queue in the order in which they leave it; in batches where replay needs the size."""
-        if queue.kind != "RandomShuffle":
-            return dataset
-        if queue.capacity is None:
-            raise CannotLower(
-                f"{words_of(queue)} shuffles among as many elements as happen to be in it, without a bound",
-                op=queue.name,
-                source=queue.source,
-                advice="give the queue a capacity",
-            )
-        if self.shuffle == "native":
-            size = queue.min_after_dequeue + 1 if queue.min_after_dequeue else queue.capacity
-            seed = self._seed_of(queue.name, queue.seed, queue.seed2)
-            # Copies of one shuffle must agree, whenever each is iterated.
-            return dataset.shuffle(size, seed=seed, reshuffle_each_iteration=not self.repeated)
-        if not queue.seed and not queue.seed2:
-            raise self._not_seeded(words_of(queue), queue.name, queue.source)
-        capacity = queue.capacity
-        if batch is not None and batch > capacity - queue.min_after_dequeue:
-            raise CannotLower(
-                f"{words_of(queue)} cannot give a batch of {batch} at once (capacity {capacity}, min_after_dequeue "
-                f"{queue.min_after_dequeue}), so its order depends on each element that comes in meanwhile",
-                op=queue.name,
-                source=queue.source,
-                advice=f"set capacity to at least {queue.min_after_dequeue + batch}, or use shuffle='native'",
-            )
-        return dataset.apply(
-            replay_shuffle(
-                capacity,
-                queue.min_after_dequeue,
-                queue.seed,
-                queue.seed2,
-                batch_size=batch,
-                drop_remainder=not keep,
-            )
-        )
-
-    def _not_seeded(self, words: str, op: str, source: str | None) -> CannotLower:
-        return CannotLower(
-            f"{words} has no seed, so it has no order to replay",
-            op=op,
-            source=source,
-            advice="give it a seed, or use shuffle='native'",
-        )
-
-    def _seed_of(self, name: str, seed: int, seed2: int) -> int | None:
-        """One seed for a shuffle; where it has none and is run in several copies, one drawn for all of them."""
-        if seed or seed2:
-            return (seed * 1_000_003 + seed2) % 2**62
-        if not self.repeated:
-            return None
-        return self.drawn_seeds.setdefault(name, SystemRandom().randrange(1, 2**62))
+        return shuffled(self, queue, self._queue(name).dataset, None, keep=False).map(plain(lambda value: value))
 
     def _enqueued(self, queue: Queue) -> Elements:
         """The elements of a queue in the order in which they are enqueued."""
@@ -313,7 +257,7 @@ class Lowering:
             tensors, many = ([tensor], None) if stored is None else stored
             places.append((len(wanted), len(tensors), many))
             wanted.extend(tensors)
-        shuffle = self._source_shuffle(stage)
+        shuffle = source_shuffle(self, stage)
         replaced = [*taken.tensors, *([] if shuffle is None else [shuffle.op.outputs[0]])]
         function = extract(
             self.view, wanted, cuts=cut_ops, also=run.also, replaced=replaced, number_runs=number_runs, words=words
@@ -353,32 +297,11 @@ class Lowering:
         free = not function.stateful or (
             self.shuffle == "native"
             and not stage.python
-            and all(op.name in stage.random and (threads > 1 or not _is_seeded(op)) for op in function.stateful)
+            and all(op.name in stage.random and (threads > 1 or not is_seeded(op)) for op in function.stateful)
         )
         in_order = not (free and "parallel" in self.passes)
         self.keep_order |= in_order and function.hides_state
         return Call(call, function, bool(stage.python), in_order=in_order, words=words)
-
-    def _source_shuffle(self, stage: Transform) -> SourceShuffle | None:
-        """The shuffle of a producer, where it is to be worked out from its seeds instead of left to the op.
-
-        The op keeps its place in the stream of random numbers from one pass over the dataset to the next; worked
-        out, every pass begins anew.
-        """
-        shuffles = [self.view.by_name[name] for name in stage.random]
-        shuffles = [op for op in shuffles if op.type == "RandomShuffle"]
-        if stage.inputs or len(shuffles) != 1:
-            return None
-        op = shuffles[0]
-        seed, seed2 = int(op.get_attr("seed")), int(op.get_attr("seed2"))
-        if not seed and not seed2:
-            rows = op.outputs[0].shape.as_list()[0] if op.outputs[0].shape.rank else None
-            if self.shuffle == "replay" and rows != 1:
-                raise self._not_seeded(f"the shuffle {op.name}", op.name, stage.source)
-            if not self.repeated:
-                return None
-            seed2 = self.drawn_seeds.setdefault(op.name, SystemRandom().randrange(1, 2**62))
-        return SourceShuffle(op, seed, seed2)
 
     def map(self, dataset: Any, call: Call) -> Any:
         limit = min((int(self.view.by_name[name].get_attr("limit")) for name in call.function.counters), default=None)
@@ -454,7 +377,7 @@ class Lowering:
                     source=node.source,
                     advice="read records in pairs with Dataset.batch(2)",
                 )
-            return self._records(node, consumers, siblings)
+            return records_of(self, node, consumers, siblings)
         queue = self.topology.queue(str(node.queue))
         self.only_these(queue.name, [*queue.dequeues, *queue.reads], consumers)
         self._check_queue(queue)
@@ -471,9 +394,9 @@ class Lowering:
                 )
             parts.append((dequeue.kind, dequeue.batch_size))
         names = tuple(name for cut in cuts for name in self.names_of(cut))
-        late = self._late(queue) if len(parts) == 1 and "decode-late" in self.passes else None
+        late = late_stage(self, queue) if len(parts) == 1 and "decode-late" in self.passes else None
         if late is not None:
-            steps = self._taken_late(queue, parts[0], *late)
+            steps = taken_late(self, queue, parts[0], *late)
             return Inputs(names, steps.dataset(), frozenset(), steps)
         elements = self._enqueued(queue)
         sparse = frozenset(
@@ -484,7 +407,7 @@ class Lowering:
             kind, size = parts[0]
             keep = kind == "dequeue_up_to"
             batch = None if kind == "dequeue" else size
-            dataset = self._shuffled(queue, elements.dataset, batch, keep=keep)
+            dataset = shuffled(self, queue, elements.dataset, batch, keep=keep)
             if batch is not None and not replayed:
                 dataset = batched(dataset, queue, elements.sparse, batch, keep=keep)
             return Inputs(names, dataset, sparse)
@@ -496,77 +419,10 @@ class Lowering:
                 advice="drop allow_smaller_final_batch, or take once and split",
             )
         total = sum(size for _, size in parts)
-        dataset = self._shuffled(queue, elements.dataset, total, keep=False)
+        dataset = shuffled(self, queue, elements.dataset, total, keep=False)
         if not replayed:
             dataset = batched(dataset, queue, elements.sparse, total, keep=False)
         return Inputs(names, split_batches(dataset, queue, parts), sparse)
-
-    def _late(self, queue: Queue) -> tuple[Any, Call] | None:
-        """Of a queue whose stage may as well run after it: the dataset of what the stage takes, and the stage.
-
-        That holds where all enqueue ops of the queue do the same, and give the same for the same record, whenever
-        they run; or draw random numbers without a seed, which are nobody's in particular.
-        """
-        stages = [self.topology.transform(each.transform) for each in queue.enqueues]
-        stage = stages[0]
-        if any(each.many or each.conditional for each in queue.enqueues) or any(each.python for each in stages):
-            return None
-        if not stage.inputs or queue.kind == "PaddingFIFO":
-            return None
-        runs = [self.component_outputs(each) for each in queue.enqueues]
-        if any(stored is not None for run in runs for _, stored in run.outputs):
-            return None
-        if not all(_is_whole(component) for component in queue.components):
-            return None
-        names = Inputs(tuple(name for cut in stage.inputs for name in self.names_of(cut)), None, frozenset())
-        function = self.function(stage, names, runs[0]).function
-        unseeded = self.shuffle == "native" and all(
-            op.name in stage.random and not _is_seeded(op) for op in function.stateful
-        )
-        if (function.stateful and not unseeded) or function.counters or function.numbered:
-            return None
-        inputs = self.inputs(stage) if len(stages) == 1 else as_one_stage(self, stages, runs)
-        if inputs is None or inputs.sparse:
-            # Only now is it known; what was lowered is used as it is.
-            return None
-        call = self.function(stage, inputs, runs[0])
-        used = [index for index, name in enumerate(inputs.names) if name in {*function.inputs, *function.outputs}]
-        if len(used) < len(inputs.names):
-            dataset = inputs.dataset.map(plain(lambda *values: tuple(values[index] for index in used)))
-            inputs = Inputs(tuple(inputs.names[index] for index in used), dataset, frozenset())
-            call = self.function(stage, inputs, runs[0])
-        return inputs.dataset, call
-
-    def _taken_late(self, queue: Queue, take: tuple[str, int], dataset: Any, call: Call) -> Steps:
-        """What a dequeue gives, with the stage that fills the queue run after the shuffle, on batches if it can."""
-        kind, size = take
-        keep = kind == "dequeue_up_to"
-        whole = all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(dataset.element_spec))
-        batches = kind != "dequeue" and whole and "decode-batches" in self.passes
-        vector = call.on_batches(self.view) if batches else None
-        replayed = queue.kind == "RandomShuffle" and self.shuffle == "replay"
-        one_by_one = call.then(lambda *values: tuple(self.as_component(queue, (False,) * len(values), values)))
-        if replayed and not whole and kind != "dequeue":
-            return Steps(self._shuffled(queue, one_by_one.map(dataset), size, keep=keep), None, None)
-        if call.computes:
-            self.applied.append(AppliedPass("decode-late" if vector is None else "decode-batches", call.words))
-            if call.runs_parallel:
-                self.applied.append(AppliedPass("parallel", call.words))
-        if kind == "dequeue":
-            return Steps(self._shuffled(queue, dataset, None, keep=keep), one_by_one, None)
-        dataset = self._shuffled(queue, dataset, size, keep=keep)
-        if vector is None:
-            if replayed:
-                dataset = dataset.unbatch()
-            return Steps(dataset, one_by_one, lambda elements: elements.batch(size, drop_remainder=not keep))
-        if not replayed:
-            dataset = dataset.batch(size, drop_remainder=not keep)
-        rows = None if keep else size
-        shapes = [[rows, *(component.shape or ())] for component in queue.components]
-        vector = vector.then(
-            lambda *values: tuple(shaped(value, shape) for value, shape in zip(values, shapes, strict=True))
-        )
-        return Steps(dataset, vector, None)
 
     def only_these(self, stream: str, cuts: Sequence[str], consumers: Sequence[Transform]) -> None:
         """Refuse a queue that also feeds somebody else: who gets which element depends on timing."""
@@ -584,83 +440,6 @@ class Lowering:
                     source=self.cuts[cut].source,
                     advice="remove the other consumer, or give each its own producer",
                 )
-
-    # -- readers ----------------------------------------------------------------------------------------
-
-    def _records(self, read: Read, consumers: Sequence[Transform], siblings: Sequence[Transform]) -> Inputs:
-        reader = self.reader_of[read.name]
-        self.only_these(reader.name, [other.name for other in reader.reads], consumers)
-        if read.queue is None or (read.many and read.up_to is None):
-            raise CannotLower(
-                f"where {read.name} ({read.source}) reads from, or how many records, is decided while running",
-                op=read.name,
-                source=read.source,
-                advice="read from one queue, with a constant number",
-            )
-        queue = self.topology.queue(read.queue)
-        stages = siblings or consumers
-        self.only_these(queue.name, [*queue.dequeues, *queue.reads], stages)
-        readers = [
-            self.reader_of[cut]
-            for stage in stages
-            for cut in stage.inputs
-            if cut in self.reader_of and self.cuts[cut].queue == queue.name
-        ]
-        readers = list({id(other): other for other in readers}.values())
-        if len(readers) == 1:
-            names = self.single_elements(queue.name)
-        else:
-            # Each reader has a copy of the stream of file names and takes its own out of it.
-            index = readers.index(reader)
-            if queue.name not in self.assigned:
-                self.assigned[queue.name] = assigned_names(self._repeatable(queue), readers)
-            ours = self.assigned[queue.name].filter(plain(lambda owner, _: tf.equal(owner, index)))
-            names = ours.map(plain(lambda _, name: name))
-        with_keys = self.keys_needed(read)
-        alone = len(reader.reads) == 1 and len(read.consumers) == 1
-        if alone and not with_keys:
-            values = read_values(names, reader, up_to=read.up_to)
-            return Inputs(self.names_of(read.name)[1:], values, frozenset())
-        dataset = read_records(names, reader, up_to=read.up_to, with_keys=with_keys)
-        return Inputs(self.names_of(read.name), dataset, frozenset())
-
-    def keys_needed(self, read: Read) -> bool:
-        """Whether anything looks at the keys of a read."""
-        return bool(self.view.by_name[read.name].outputs[0].consumers()) or any(
-            element.name == f"{read.name}:0" for element in self.elements
-        )
-
-    def _repeatable(self, queue: Queue) -> Any:
-        """The elements of a queue as a dataset that gives the same in every copy of it."""
-        for node in self.topology.ancestors(queue):
-            stage = self.topology.stage_of(node.name) if isinstance(node, (Producer, Transform)) else None
-            if stage is None:
-                continue
-            draws = [name for name in stage.random if self.view.by_name[name].type != "RandomShuffle"]
-            if stage.python or draws:
-                op = [*stage.python, *draws][0]
-                raise CannotLower(
-                    f"several readers take file names from {words_of(queue)}, which {op} computes anew each time it "
-                    f"is asked; each reader would see other names",
-                    op=op,
-                    source=stage.source,
-                    advice="list the file names before the graph is built",
-                )
-        before, self.repeated = self.repeated, True
-        try:
-            return self.single_elements(queue.name)
-        finally:
-            self.repeated = before
-
-
-def _is_whole(component: TensorInfo) -> bool:
-    return component.shape is not None and None not in component.shape
-
-
-def _is_seeded(op: Any) -> bool:
-    if op.type in FUNCTION_TYPES:
-        return True  # Its random ops are not looked at one by one.
-    return any(bool(attribute(op, name, 0)) for name in ("seed", "seed2"))
 
 
 def _without_lists(structure: Any) -> Any:
