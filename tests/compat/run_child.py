@@ -34,7 +34,7 @@ def main(jobs: str, results: str) -> None:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 outcome = run_script(job["program"], job.get("arguments", ()), **job.get("options", {}))
-                result |= {"exit_code": outcome.exit_code, "report": outcome.report.to_dict()}
+                result |= {"exit_code": outcome.exit_code, "report": outcome.report and outcome.report.to_dict()}
             except TFQueueError as error:
                 result |= {"raised": type(error).__name__, "words": str(error), "exit_code": error.exit_code}
             except BaseException:  # noqa: BLE001 - told to the test, which fails by it

@@ -92,6 +92,8 @@ def reduce(x):
 for k in d.iteritems(): unicode(k)
 six.iteritems(d); xrange(3); reduce(3)
 raw_input()
+from itertools import izip, chain
+import sys; sys.maxint; sys.argv
 """
     found = [(place.line, place.found, place.write) for place in python2.names(ast.parse(text), text)]
     assert found == [
@@ -100,6 +102,8 @@ raw_input()
         (13, ".iteritems()", ".items()"),
         (13, "unicode", "str"),
         (15, "raw_input", "input"),
+        (16, "from itertools import izip", "zip"),
+        (17, "sys.maxint", "sys.maxsize"),
     ]
     assert str(python2.names(ast.parse(text), text)[0]) == "line 2: import cPickle -> import pickle"
 

@@ -85,7 +85,7 @@ def test_programs_give_the_same_on_every_engine(tmp_path: Path) -> None:
 
 
 EXPECTED = {
-    "queue_tutorial": "step 20 [0.0, 10.0, 20.0, 30.0] 0\na=1 True 7 a",
+    "queue_tutorial": "step 20 [0.0, 10.0, 20.0, 30.0] 0\na=1 True 7 a [(0, 1)] True",
     "single_examples": "15: 14 114.000\nread 15",
     "two_domains": "step 15: ",
     "cifar_handmade": f"ids {list(range(24))}",
@@ -131,6 +131,9 @@ SCRIPTS = {
     "raises": "import tensorflow as tf\ndef deep():\n    raise KeyError('mine')\ndeep()\n",
     "raises_in_a_step": "import tensorflow as tf\nq = tf.placeholder(tf.float32, [2])\nx = q * tf.ones([2])\n"
     "with tf.Session() as sess:\n    sess.run(x)\n",
+    "raises_in_a_thread": "import threading\nimport tensorflow as tf\nx = tf.placeholder(tf.int32, [])\n"
+    "sess = tf.Session()\nthread = threading.Thread(target=lambda: sess.run(x + 1), name='Mine')\n"
+    "thread.start()\nthread.join()\n",
     "interrupted": "import tensorflow as tf\nraise KeyboardInterrupt\n",
     "gone": "import tensorflow as tf\n\ndef load():\n    return tf.contrib.ffmpeg.decode_audio\n\nload()\n",
     "gone_import": "import tensorflow as tf\nfrom tensorflow.contrib.ffmpeg import decode_audio\n",
@@ -167,9 +170,12 @@ enqueue = queue.enqueue(place)
 batch = queue.dequeue_many(3)
 
 def feed(sess):
-    for n in range(9):
-        sess.run(enqueue, {place: n})
-    sess.run(queue.close())
+    try:
+        for n in range(9):
+            sess.run(enqueue, {place: n})
+        sess.run(queue.close())
+    except tf.errors.CancelledError:
+        pass
 
 with tf.Session() as sess:
     thread = threading.Thread(target=feed, args=(sess,))
@@ -180,6 +186,39 @@ with tf.Session() as sess:
     except tf.errors.OutOfRangeError:
         print('end')
     thread.join()
+""",
+    "methods_only": "import tensorflow as tf\nx = {1: 2}\nprint(list(x.iteritems()), 3 / 2)\n",
+    "looks_up": """
+import tensorflow as tf
+words = tf.constant(["a", "b", "c", "d"])
+table = tf.contrib.lookup.index_table_from_tensor(words, default_value=-1)
+word = tf.train.slice_input_producer([words], shuffle=False)[0]
+batch = tf.train.batch([table.lookup(word)], 2)
+init = tf.group(tf.global_variables_initializer(), tf.tables_initializer())
+with tf.Session() as sess:
+    sess.run(init)
+    coord = tf.train.Coordinator()
+    threads = tf.train.start_queue_runners(sess, coord)
+    print([sess.run(batch).tolist() for _ in range(3)])
+    coord.request_stop()
+    coord.join(threads)
+""",
+    "grows": """
+import tensorflow as tf
+queue = tf.train.range_input_producer(6, shuffle=False)
+batch = tf.train.batch([queue.dequeue()], 2)
+sess = tf.InteractiveSession()
+x = tf.Variable(3)
+sess.run(x.initializer)  # before the rest of the graph is there
+rows = batch * x
+both = tf.stack([rows, batch])
+coord = tf.train.Coordinator()
+threads = tf.train.start_queue_runners(coord=coord)
+print(rows.eval().tolist(), both.eval().tolist(), batch.eval().tolist(), end=' ')
+got = sess.run({'a': [batch, x], 'b': 'batch:0'})
+print(got['a'][0].tolist(), got['a'][1], got['b'].tolist())
+coord.request_stop()
+coord.join(threads)
 """,
     "main": """
 import os, pickle, sys, warnings
@@ -200,6 +239,7 @@ print(sys.argv[1:], flags.FLAGS.number if flags.FLAGS(sys.argv) else None, doubl
 assert ops.Graph is tf.Graph
 """,
 }
+OPTIONS = ("not_started", "endless", "endless_for", "main", "looks_up", "grows")
 HELPER = "import tensorflow as tf\nshape = tf.zeros([2, 3]).shape[1].value\ndef double(x):\n    return 2 * x\n"
 
 
@@ -217,14 +257,16 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
         path = str(tmp_path / f"{name}.py")
         return {"key": key or name, "program": path, "arguments": arguments, "options": options, "cwd": str(tmp_path)}
 
-    jobs = [job(name) for name in SCRIPTS if name not in ("not_started", "endless", "endless_for", "main")]
+    jobs = [job(name) for name in SCRIPTS if name not in OPTIONS]
     jobs += [job("main", key, ("--number=7",)) for key in ("main", "main again")]
     jobs += [job("not_started", stall_timeout=1.0), job("missing_file", "lockstep missing_file", engine="lockstep")]
     jobs += [job("missing_file", "tfdata missing_file", engine="tfdata")]
+    jobs += [job("never_read", "tfdata never_read", engine="tfdata")]
     jobs += [job("fed_by_threads", f"{engine} fed", engine=engine) for engine in ENGINES[1:]]
     for engine in ENGINES:
         jobs.append(job("endless", f"{engine} endless", engine=engine, steps=7))
         jobs.append(job("endless_for", f"{engine} endless_for", engine=engine, steps=3))
+        jobs += [job(name, f"{engine} {name}", engine=engine) for name in ("looks_up", "grows")]
     jobs.append(job("forgets_locals", "reported", report_folder=str(tmp_path / "report")))
     jobs.append({**job("x", "module"), "program": "a_package.train", "options": {"module": True}})
     jobs.append({**job("x", "no module"), "program": "a_package.nothing", "options": {"module": True}})
@@ -247,9 +289,11 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     first = text.index("Traceback (most recent call last):\n")
     assert text[first:].splitlines()[1] == f'  File "{tmp_path / "raises.py"}", line 4, in <module>'
     ends("raises_in_a_step", 1, "InvalidArgumentError", "raises_in_a_step.py", "You must feed a value for placeholder")
+    ends("raises_in_a_thread", 0, "Exception in thread Mine:", "raises_in_a_thread.py", "You must feed a value")
     ends("interrupted", 130, "KeyboardInterrupt")
     ends("gone", 1, "gone.py:4 in load uses tf.contrib.ffmpeg", "which is gone. Today: ")
     ends("gone_import", 1, "ImportError", "gone_import.py:2 in <module> uses tf.contrib.ffmpeg")
+    assert found["methods_only"]["out"] == "[(1, 2)] 1.5\n"
     assert found["gone_is_asked"]["out"] == "False True\nno\n"
     ends("custom_op", 1, "custom_op.py:2 in <module> loads a library of custom ops", "get_compile_flags")
     ends("tf2", 2, "is written for TensorFlow 2 (line 2: tf.function)", "plain python", raised="InvalidArgument")
@@ -280,6 +324,8 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     ends("tfdata fed", 2, "tfqueue: this program cannot run with --engine tfdata: ")
     for engine in ENGINES:
         ends(f"{engine} endless", 0, "after 7", "stopped after 7 steps")
+        ends(f"{engine} looks_up", 0, "[[0, 1], [2, 3], [0, 1]]\n")
+        ends(f"{engine} grows", 0, "[0, 3] [[6, 9], [2, 3]] [4, 5] [0, 1] 3 [0, 1]\n")
         counted = found[f"{engine} endless_for"]
         assert counted["out"] == "0 [0, 1, 2, 3]\n1 [4, 5, 6, 7]\n2 [8, 9, 10, 11]\n", counted
         assert (counted["exit_code"], counted["report"]["stopped_after"]) == (0, 3)

@@ -2,7 +2,8 @@
 # Python 2, as it was written: constants into a FIFOQueue by create_threads, the runner in no collection.
 import tensorflow as tf
 import numpy as np
-import cPickle, StringIO
+import cPickle, StringIO, sys
+from itertools import izip
 
 N_SAMPLES = 10
 NUM_THREADS = 1
@@ -32,4 +33,5 @@ with tf.Session() as sess:
         coord.join(enqueue_threads)
 counts = {'a': 1}
 for key, value in counts.iteritems():
-    print "%s=%d" % (key, value), counts.has_key('a'), cPickle.loads(cPickle.dumps(7L)), counts.keys()[0]
+    print "%s=%d" % (key, value), counts.has_key('a'), cPickle.loads(cPickle.dumps(7L)), counts.keys()[0], zip([0], [1]), sys.maxint > 1e9
+assert not isinstance(izip([0], [1]), list)

@@ -95,6 +95,22 @@ BUILTINS = {
     "execfile": "exec(open(...).read())",
     "cmp": "(a > b) - (a < b)",
 }
+ATTRIBUTES = {
+    "itertools.izip": "zip",
+    "itertools.imap": "map",
+    "itertools.ifilter": "filter",
+    "itertools.izip_longest": "itertools.zip_longest",
+    "os.getcwdu": "os.getcwd",
+    "string.letters": "string.ascii_letters",
+    "string.lowercase": "string.ascii_lowercase",
+    "string.uppercase": "string.ascii_uppercase",
+    "sys.maxint": "sys.maxsize",
+    "urllib.quote": "urllib.parse.quote",
+    "urllib.unquote": "urllib.parse.unquote",
+    "urllib.urlencode": "urllib.parse.urlencode",
+    "urllib.urlopen": "urllib.request.urlopen",
+    "urllib.urlretrieve": "urllib.request.urlretrieve",
+}
 METHODS = {
     "iteritems": "items",
     "itervalues": "values",
@@ -102,7 +118,9 @@ METHODS = {
     "has_key": "in",
 }
 
-_NAMES = re.compile(r"\b(?:" + "|".join((*MODULES, *BUILTINS, *METHODS)) + r")\b")
+_NAMES = re.compile(
+    r"\b(?:" + "|".join((*MODULES, *BUILTINS, *METHODS, *(name.partition(".")[2] for name in ATTRIBUTES))) + r")\b"
+)
 
 
 def mend(text: str) -> Mended:
@@ -137,14 +155,22 @@ def names(tree: ast.AST, text: str) -> tuple[Python2Line, ...]:
         elif isinstance(node, ast.Attribute) and node.attr in METHODS and isinstance(node.ctx, ast.Load):
             if not (isinstance(node.value, ast.Name) and node.value.id == "six"):
                 found.append(Python2Line(node.lineno, f".{node.attr}()", _in_words(METHODS[node.attr])))
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node not in guarded:
+            name = f"{node.value.id}.{node.attr}"
+            if name in ATTRIBUTES:
+                found.append(Python2Line(node.lineno, name, ATTRIBUTES[name]))
         elif isinstance(node, ast.Import) and node not in guarded:
             found += [
                 Python2Line(node.lineno, f"import {alias.name}", f"import {MODULES[alias.name]}")
                 for alias in node.names
                 if alias.name in MODULES
             ]
-        elif isinstance(node, ast.ImportFrom) and node not in guarded and not node.level and node.module in MODULES:
-            found.append(Python2Line(node.lineno, f"from {node.module}", f"from {MODULES[node.module]}"))
+        elif isinstance(node, ast.ImportFrom) and node not in guarded and not node.level:
+            if node.module in MODULES:
+                found.append(Python2Line(node.lineno, f"from {node.module}", f"from {MODULES[node.module]}"))
+            for name in (f"{node.module}.{alias.name}" for alias in node.names):
+                if name in ATTRIBUTES:
+                    found.append(Python2Line(node.lineno, f"from {name.replace('.', ' import ')}", ATTRIBUTES[name]))
     return tuple(sorted(found, key=lambda item: item.line))
 
 

@@ -33,6 +33,7 @@ class ProgramGraph:
 
     Attributes:
         rewired: What stands for the queues, with the engine tfdata.
+        cannot: Why nothing can stand for them, with the engine tfdata.
         topology: The topology of the pipelines, as the program built them.
     """
 
@@ -44,7 +45,7 @@ class ProgramGraph:
         self.handles: dict[str, QueueHandle] = {}
         self._runners: list[Any] = []
         self._lockstep: Lockstep | None = None
-        self._cannot: CannotLower | InvalidArgument | None = None
+        self.cannot: CannotLower | None = None
         self._version = -1
         self._looked_at = 0
         self._has_queues = False
@@ -106,35 +107,43 @@ class ProgramGraph:
     def try_to_rewire(self) -> None:
         """Put datasets in the place of the queues if that can be done now; the graph may not be complete yet."""
         if self.rewired is None:
+            if self.graph.finalized:
+                return
             self.look()
             try:
                 self.rewired = rewire(self.graph)
                 self._changed = True
-                self._cannot = None
-            except (CannotLower, InvalidArgument) as error:
-                self._cannot = error
+                self.cannot = None
+            except CannotLower as error:
+                self.cannot = error
+            except InvalidArgument:  # no step takes anything from a queue, so far
+                self.cannot = None
         else:
             self.rewired.extend()
 
-    def require_rewired(self) -> Rewired:
-        """What stands for the queues.
-
-        Raises:
-            CannotLower: They have no counterpart in tf.data.
-        """
+    def check_rewired(self) -> None:
+        """Raise CannotLower where a queue has no counterpart in tf.data; a program that reads no queue may go on."""
         if self.rewired is None:
-            if self._cannot is None:
-                self.try_to_rewire()
-            if self._cannot is not None:
-                raise self._cannot
-        assert self.rewired is not None
-        new = [r.name for r in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS)]
-        if new:
+            self.try_to_rewire()
+        if self.cannot is not None:
+            raise self.cannot
+        new = [runner.name for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS)]
+        if new and self.rewired is not None:
             raise CannotLower(
                 f"the queue runner {new[0]} was added after the first session.run, when the queues had been replaced",
                 op=new[0],
                 advice="build every pipeline before the first session.run, or use --engine threads",
             )
+
+    def require_rewired(self) -> Rewired:
+        """What stands for the queues, for a step that takes something from one.
+
+        Raises:
+            CannotLower: They have no counterpart in tf.data.
+        """
+        self.check_rewired()
+        if self.rewired is None:
+            raise CannotLower("a step takes something that no queue of the graph gives")
         return self.rewired
 
     # -- lockstep ----------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from tfqueue.errors import CannotRestore, InvalidArgument
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OLD_DIVISION = "__tfqueue_old_division__"
 _OLD_METHOD = "__tfqueue_old_method__"
+_OLD_ATTRIBUTE = "__tfqueue_old_attribute__"
 _METHODS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys", "has_key": "__contains__"}
 _LISTS = ("keys", "values", "items")
 
@@ -93,17 +94,19 @@ class Importing:
             text = python2.decode(file.read())
         self.sources.files.append(path)
         tree, lines, mended = _parse(text, path)
+        # A method alone (`frame.iteritems()`) does not make a source Python 2, whose `/` means something else.
+        old = any(not place.found.startswith(".") for place in lines)
         if lines:
             self.sources.python2[path] = lines
             linecache.cache[path] = (len(mended), None, mended.splitlines(keepends=True), path)
-            divides = not any(
+            divides = old and not any(
                 isinstance(node, ast.ImportFrom)
                 and node.module == "__future__"
                 and any(alias.name == "division" for alias in node.names)
                 for node in tree.body
             )
             tree = ast.fix_missing_locations(_OldMeaning(divides).visit(tree))
-        return compile(tree, path, "exec", dont_inherit=True), bool(lines)
+        return compile(tree, path, "exec", dont_inherit=True), old
 
     # -- importing ---------------------------------------------------------------------------------------------------
 
@@ -120,6 +123,8 @@ class Importing:
                 return self._import_tensorflow(name, fromlist or ())
             if name in python2.MODULES and importlib.util.find_spec(name) is None:
                 return _old_module(name)
+            if any(f"{name}.{item}" in python2.ATTRIBUTES for item in fromlist or ()):
+                return _with_old_attributes(builtins.__import__(name, globals, locals, fromlist or ()), fromlist or ())
         try:
             return builtins.__import__(name, globals, locals, fromlist or (), level)
         except ModuleNotFoundError as error:
@@ -234,7 +239,8 @@ def _parse(text: str, path: str) -> tuple[ast.Module, tuple[python2.Python2Line,
 
 def _tree(text: str, path: str) -> ast.Module:
     """As `ast.parse`, without a frame of the module ast in the traceback of a SyntaxError."""
-    tree: ast.Module = compile(text, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    tree = compile(text, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    assert isinstance(tree, ast.Module)
     return tree
 
 
@@ -256,6 +262,14 @@ class _OldMeaning(ast.NodeTransformer):
         if not self._divides or not isinstance(node.op, ast.Div):
             return node
         return _call(node, _OLD_DIVISION, node.left, node.right)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and isinstance(node.ctx, ast.Load):
+            name = f"{node.value.id}.{node.attr}"
+            if name in python2.ATTRIBUTES:
+                return _call(node, _OLD_ATTRIBUTE, node.value, ast.Constant(name))
+        return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
@@ -307,6 +321,24 @@ def _old_method(value: Any, name: str, *arguments: Any) -> Any:
     return list(found) if name in _LISTS and isinstance(value, dict) else found
 
 
+def _old_attribute(module: Any, name: str) -> Any:
+    """``module.attribute`` of Python 2's standard library."""
+    attribute = name.partition(".")[2]
+    if hasattr(module, attribute) or not isinstance(module, ModuleType):
+        return getattr(module, attribute)
+    home, _, last = python2.ATTRIBUTES[name].rpartition(".")
+    return getattr(importlib.import_module(home or "builtins"), last)
+
+
+def _with_old_attributes(module: ModuleType, items: Sequence[str]) -> ModuleType:
+    """A module from which ``from module import items`` takes what Python 2 had in it."""
+    own = ModuleType(module.__name__)
+    for item in items:
+        name = f"{module.__name__}.{item}"
+        setattr(own, item, _old_attribute(module, name) if name in python2.ATTRIBUTES else getattr(module, item))
+    return own
+
+
 def _cmp(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
@@ -331,11 +363,10 @@ def _builtins_of(program_import: Callable[..., Any], *, old: bool) -> ModuleType
     own = ModuleType("builtins")
     own.__dict__.update({key: value for key, value in vars(builtins).items() if key not in ("__name__", "__spec__")})
     own.__dict__["__import__"] = program_import
+    own.__dict__.update({_OLD_DIVISION: _old_division, _OLD_METHOD: _old_method, _OLD_ATTRIBUTE: _old_attribute})
     if old:
         own.__dict__.update(
             {
-                _OLD_DIVISION: _old_division,
-                _OLD_METHOD: _old_method,
                 "xrange": range,
                 "unicode": str,
                 "basestring": str,

@@ -258,7 +258,7 @@ def _records_of(topology: Topology, dequeue: Dequeue) -> int | None:
 def _inventory(sources: Sources) -> Inventory:
     from tfqueue.scan import scan
 
-    parts = [scan(path) for path in dict.fromkeys(sources.files)]
+    parts = [scan(path) for path in dict.fromkeys(sources.files) if path.endswith(".py")]
     return Inventory(
         files=sum(part.files for part in parts),
         uses=tuple(use for part in parts for use in part.uses),

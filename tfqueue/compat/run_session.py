@@ -135,6 +135,7 @@ class ProgramSession:
         self._failing = threading.Lock()
         self._stalled: PipelineStalled | None = None
         self._interrupted = False
+        self._iterators_made = False
         self._left = False
         self._last_stats: PipelineStats | None = None
 
@@ -144,7 +145,7 @@ class ProgramSession:
         """What the program's ``runner.create_threads(session, coord)`` does here; returns the threads, if any."""
         self.coord.link(coord)
         if self.state.engine == "tfdata":
-            self.state.require_rewired()
+            self.state.check_rewired()
             self.watch()
             return []
         self._initialise_locals()
@@ -197,6 +198,14 @@ class ProgramSession:
             self.runners.adopt_queues()
             self.state.adopted(self.runners.handles)
             self._watchdog.start()
+
+    def before_first_step(self) -> None:
+        """What comes before the first step that takes something from a queue."""
+        self.watch()
+        if self.state.rewired is not None and not self._iterators_made:
+            self._iterators_made = True
+            # Those that use a lookup table; the program made its own group of initialisers before they were there.
+            self.session.run(list(self.state.rewired.initializers))
 
     # -- steps -------------------------------------------------------------------------------------------------------
 

@@ -83,11 +83,12 @@ class Sessions:
     @contextmanager
     def _inside(self) -> Iterator[None]:
         """While open, what this thread does is tfqueue's own doing."""
+        before = self._is_inside
         self._here.inside = True
         try:
             yield
         finally:
-            self._here.inside = False
+            self._here.inside = before
 
     @property
     def _is_inside(self) -> bool:
@@ -108,7 +109,7 @@ class Sessions:
                 if self.steps_left is not None and self.steps_left <= 0:
                     raise StepsReached(self.steps_taken)
                 if plan.steps == 0:
-                    known.watch()
+                    known.before_first_step()
             result = known.run(plan, original, fetches, feed_dict, *more)
         finally:
             self._here.inside = False

@@ -10,6 +10,7 @@ import importlib.util
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,11 +37,11 @@ class Outcome:
 
     Attributes:
         exit_code: What ``python script.py`` would have ended with.
-        report: What was found in the program.
+        report: What was found in the program; None where that failed, which stderr then tells.
     """
 
     exit_code: int
-    report: RunReport
+    report: RunReport | None
 
 
 def run_script(
@@ -76,6 +77,11 @@ def run_script(
         raise InvalidArgument(f"engine {engine!r} is not known; known: {', '.join(map(repr, ENGINES))}")
     if steps is not None and steps < 1:
         raise InvalidArgument(f"steps is a number of session.run calls from 1; got {steps}")
+    if report_folder is not None:
+        try:  # now, not after hours of training
+            Path(report_folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidArgument(f"no report can be written to {report_folder}: {error.strerror}") from error
     path, name, folder = _module_place(str(program)) if module else _script_place(Path(program))
     refuse_tf2(path)
     _switch_to_tf1()
@@ -89,15 +95,19 @@ def run_script(
     importing = Importing({"tensorflow": overlay.module("tf"), **submodules.modules()})
     stopped_after: int | None = None
 
-    def finish(exit_code: int) -> RunReport:
+    def finish(exit_code: int) -> RunReport | None:
         sessions.leave()
-        report = report_of(
-            sessions, importing.sources, program=str(program), exit_code=exit_code, stopped_after=stopped_after
-        )
-        if report_folder is not None:
-            report.write(report_folder)
         sys.stdout.flush()
-        print(f"tfqueue: {report.summary()}", file=sys.stderr, flush=True)
+        try:
+            report = report_of(
+                sessions, importing.sources, program=str(program), exit_code=exit_code, stopped_after=stopped_after
+            )
+            print(f"tfqueue: {report.summary()}", file=sys.stderr, flush=True)
+            if report_folder is not None:
+                report.write(report_folder)
+        except Exception as error:  # noqa: BLE001 - the program has run, and its exit code is what counts
+            print(f"tfqueue: the report failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            return None
         return report
 
     with ExitStack() as stack:
@@ -114,7 +124,7 @@ def run_script(
         except SystemExit as end:
             exit_code = _code_of(end)
         except BaseException as error:  # noqa: BLE001 - whatever the program raised, as plain Python would tell it
-            exit_code = _tell(error)
+            exit_code = _tell(error, engine)
         if stopped_after is None and sessions.steps_left == 0:
             stopped_after = sessions.steps_taken
         sys.stdout.flush()
@@ -216,16 +226,17 @@ def _process(path: str, folder: str, arguments: Sequence[str]) -> Iterator[None]
     """What the program sees of the process: its arguments, its folder first on the path; all put back afterwards."""
     from absl import flags
 
-    before = sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning
+    before = sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning, threading.excepthook
     known = set(flags.FLAGS)
     level = logging.getLogger("tensorflow").level
     sys.argv = [path, *arguments]
     sys.path.insert(0, folder)
     warnings.showwarning = _warn
+    threading.excepthook = _tell_of_thread
     try:
         yield
     finally:
-        sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning = before
+        sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning, threading.excepthook = before
         logging.getLogger("tensorflow").setLevel(level)
         for flag in set(flags.FLAGS) - known:
             delattr(flags.FLAGS, flag)
@@ -241,6 +252,15 @@ def _warn(
     else:
         text = warnings.formatwarning(message, category, filename, lineno, line)
     print(text, end="", file=file or sys.stderr)
+
+
+def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
+    """An exception that ended a thread of the program, told as Python tells it."""
+    from tfqueue.compat.run_traceback import program_traceback
+
+    if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
+        name = ended.thread.name if ended.thread is not None else "unknown"
+        print(f"Exception in thread {name}:\n{program_traceback(ended.exc_value)}", end="", file=sys.stderr)
 
 
 @contextmanager
@@ -270,17 +290,22 @@ def _code_of(end: SystemExit) -> int:
     return 1
 
 
-def _tell(error: BaseException) -> int:
+def _tell(error: BaseException, engine: str) -> int:
     """Print the traceback of the program, and what tfqueue knows about it; returns the exit code."""
     from tfqueue.compat.run_traceback import line_of, program_traceback
 
-    if isinstance(error, CannotLower):  # not the program's doing
-        place = f" ({error.source})" if error.source else ""
-        advice = f"; {error.advice}" if error.advice else ""
-        print(f"tfqueue: this program cannot run with --engine tfdata: {error}{place}{advice}", file=sys.stderr)
-        return error.exit_code
-    if isinstance(error, InvalidArgument) and line_of(error) is None:
-        print(f"tfqueue: {error}", file=sys.stderr)  # of the program's text, before its first line ran
+    if isinstance(error, (CannotLower, InvalidArgument)):  # not the program's doing
+        place = line_of(error)
+        if place is None:  # of the program's text, before its first line ran
+            print(f"tfqueue: {error}", file=sys.stderr)
+            return error.exit_code
+        source = getattr(error, "source", None)
+        advice = getattr(error, "advice", None) or "use --engine threads"
+        built = f" ({source})" if source and source not in str(error) else ""
+        print(
+            f"tfqueue: this program cannot run with --engine {engine}: {error}{built}; {advice} (at {place})",
+            file=sys.stderr,
+        )
         return error.exit_code
     print(program_traceback(error), end="", file=sys.stderr)
     place = line_of(error) or "an unknown line"
