@@ -342,7 +342,9 @@ def _numpy(value: Any, name: str) -> Array:
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     if hasattr(value, "numpy"):
-        return np.asarray(value.numpy())
+        held = value.numpy()
+        # A string tensor without axes is bytes, of which numpy's own string type would drop the NULs at the end.
+        return np.asarray(held, dtype=object if isinstance(held, bytes) else None)
     if hasattr(value, "graph") and hasattr(value, "op"):
         raise InvalidStream(
             f"feature {name} is the graph tensor {value.name!r}, not its value; "
