@@ -18,6 +18,7 @@ from tfqueue.initialize import initialize_all, initialize_missing
 from tfqueue.run import Run, config_for, refuse_after_fork
 from tfqueue.stats import PipelineStats
 from tfqueue.topology.model import Topology
+from tfqueue.topology.trace import trace
 
 tf1 = tf.compat.v1
 
@@ -103,6 +104,11 @@ class QueuePipeline:
     def __repr__(self) -> str:
         state = "running" if self._run is not None else "not entered"
         return f"<QueuePipeline of {name_of(self._build_fn)}, engine {self._engine!r}, {state}>"
+
+    def _repr_png_(self) -> bytes | None:
+        """The pipeline as a picture, for notebooks."""
+        topology = trace(self._build_fn) if self._run is None else self.topology
+        return topology._repr_png_()
 
     # -- what code that needs more can use -------------------------------------------------------------------------
 
