@@ -53,3 +53,10 @@ def labels(paths, batch_size=4, **options):
     """A build function that batches the labels of the records."""
     batch_options = {k: options.pop(k) for k in ("num_threads", "allow_smaller_final_batch") if k in options}
     return lambda: tf1.train.batch([parse(paths, LABEL, **options)["label"]], batch_size, **batch_options)
+
+
+def graph_of(build_fn):
+    """A graph of its own, and what the function built in it."""
+    graph = tf.Graph()
+    with graph.as_default():
+        return graph, build_fn()

@@ -102,4 +102,12 @@ def test_the_report_names_queues_sizes_lines_and_threads(topology) -> None:
     assert "nothing has moved for 60 s" in text
     assert f"queue {BATCH}: 0 of 8 elements, built at test_stall.py:" in text
     assert f"alive: {ENQUEUE} (waits for {NAMES})" in text
-    assert f"ended: {PRODUCE}, after 1 runs" in text
+    assert f"ended: {PRODUCE}, after 1 run" in text
+
+
+def test_what_nobody_has_counted_is_not_reported(topology) -> None:
+    states = {NAMES: QueueState(0, False), BATCH: QueueState(0, False)}
+    for runs, words in ((None, f"ended: {PRODUCE}"), (0, f"ended: {PRODUCE}, after 0 runs"), (1, ", after 1 run")):
+        runners = [RunnerState(PRODUCE, "one", False, runs)]
+        found = stall.find(topology, states, runners, in_python_function=False, other_threads=False)
+        assert any(line.endswith(words) for line in str(stall.report(found, topology, states, runners, 1)).splitlines())

@@ -12,7 +12,9 @@ import tensorflow as tf
 
 import tfqueue
 from tests.pipelines import LABEL, numbers, parse, tf1
+from tfqueue import consumers
 from tfqueue.errors import PipelineStalled, TFQueueWarning
+from tfqueue.stall import QueueState
 
 
 @pytest.fixture
@@ -259,3 +261,23 @@ def test_a_filter_that_lets_nothing_pass_is_told_while_it_runs(path) -> None:
         with tfqueue.QueuePipeline(build_fn, check=False, stall_timeout=0.2) as pipeline:
             assert len(next(pipeline)) == 4
     assert "does a filter" in words[0]
+
+
+def test_a_runner_that_ends_after_a_slow_last_element_is_asked_for_again(path) -> None:
+    # Between the look at the queues and the judgement it closes its queue and ends, which is no stall.
+    def build_fn():
+        return tf1.train.batch([parse([path], LABEL)["label"]], 4)
+
+    pipeline = tfqueue.QueuePipeline(build_fn)
+    with pipeline:
+        assert len(list(pipeline)) == 5
+        run, watchdog = pipeline._run, pipeline._run._watchdog
+        before = {name: QueueState(0, False) for name in watchdog.sample()}
+        assert before
+        stacks = consumers.look(pipeline.session)
+        watchdog._judge(before, stacks, 60.0, tell=True)
+        assert run._stalled is None
+        watchdog.sample = lambda: before
+        watchdog._judge(before, stacks, 60.0, tell=True)
+        assert run._stalled.cause_name == "runner-ended"
+        run._stalled = None

@@ -6,10 +6,12 @@ loses the records that it has collected. So the threads' stacks are looked at.
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import tensorflow as tf
@@ -37,17 +39,26 @@ class Stacks:
 
     Attributes:
         in_session: The step of the session that each thread is in, by the thread's identifier.
+        of_runners: The name of the op (``""`` where it cannot be seen) that each thread of the queue runners asked for
+            runs, by the thread's identifier.
         in_python_function: True when some thread runs a function given to py_func.
     """
 
     in_session: dict[int, Step]
+    of_runners: dict[int, str]
     in_python_function: bool
 
 
-def look(session: Any) -> Stacks:
-    """Look at the stacks of all threads, once."""
+def look(session: Any, runners: Sequence[Any] = ()) -> Stacks:
+    """Look at the stacks of all threads, once.
+
+    Args:
+        session: The session whose steps are looked for.
+        runners: Queue runners whose threads are looked for.
+    """
     here = threading.get_ident()
     in_session: dict[int, Step] = {}
+    of_runners: dict[int, str] = {}
     in_python_function = False
     # The public name has an underscore because it is not for every day; this is the day it is for.
     for thread, top in sys._current_frames().items():
@@ -61,8 +72,10 @@ def look(session: Any) -> Stacks:
                 in_session[thread] = Step(id(frame), frame.f_locals.get("fetches"))
             elif filename.endswith(_PY_FUNC_FILE):
                 in_python_function = True
+            if runners and any(frame.f_locals.get("self") is runner for runner in runners):
+                of_runners[thread] = str(getattr(frame.f_locals.get("enqueue_op"), "name", ""))
             frame = frame.f_back
-    return Stacks(in_session, in_python_function)
+    return Stacks(in_session, of_runners, in_python_function)
 
 
 def coordinators_of(runner: Any) -> list[Any]:
@@ -76,3 +89,29 @@ def coordinators_of(runner: Any) -> list[Any]:
                 found[id(coord)] = coord
             frame = frame.f_back
     return list(found.values())
+
+
+def raised_in(runner: Any, session: Any) -> tuple[Any, Exception] | None:
+    """The coordinator that has the error of a thread of a queue runner in a session, and the error; None without one.
+
+    The thread has ended, and its coordinator is known to nobody but who made it. So all coordinators of the process are
+    looked at, which takes some milliseconds; the traceback of an error tells which runner raised it, in which session.
+    """
+    for found in gc.get_objects():
+        if not issubclass(type(found), tf.compat.v1.train.Coordinator):
+            continue
+        try:
+            found.raise_requested_exception()
+        except Exception as error:  # noqa: BLE001 - whatever a thread of the runner has raised
+            if _passed_through(error.__traceback__, runner, session):
+                return found, error
+    return None
+
+
+def _passed_through(traceback: TracebackType | None, runner: Any, session: Any) -> bool:
+    while traceback is not None:
+        values = traceback.tb_frame.f_locals
+        if values.get("self") is runner and any(value is session for value in values.values()):
+            return True
+        traceback = traceback.tb_next
+    return False

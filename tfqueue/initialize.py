@@ -10,6 +10,8 @@ from tfqueue.engines.queue_ops import apart
 
 tf1 = tf.compat.v1
 
+# Their first input is the table.
+_FILL_TABLES = ("InitializeTableV2", "InitializeTableFromTextFileV2", "LookupTableImportV2")
 # What an initialiser says whose own inputs (a variable, a table) are not initialised yet.
 _NOT_YET = (tf.errors.FailedPreconditionError, tf.errors.NotFoundError)
 
@@ -60,13 +62,8 @@ def initialize_missing(graph: tf.Graph, session: Any) -> list[str]:
         with apart(graph):
             questions = [tf1.is_variable_initialized(variable) for variable in variables]
         missing = [v for v, known in zip(variables, session.run(questions), strict=True) if not known]
-        if not missing:
-            return []  # the user has run the initialisers, and those of tables with them
-    tables = [
-        op
-        for op in graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS)
-        if op.type != "MakeIterator"  # would put an iterator in use back to its start
-    ]
+    # If every variable has a value, the user may have filled the tables, too: then only empty ones are filled.
+    tables = _table_initializers(graph, session, empty_only=bool(variables) and not missing)
     pending = [variable.initializer for variable in missing] + tables
     done: list[Any] = []
     while pending:
@@ -81,6 +78,19 @@ def initialize_missing(graph: tf.Graph, session: Any) -> list[str]:
             break
         pending = left
     return [variable.name for variable in missing if variable.initializer in done]
+
+
+def _table_initializers(graph: tf.Graph, session: Any, *, empty_only: bool) -> list[Any]:
+    """The ops that fill tables; an iterator is none, and would be put back to its start."""
+    found = [op for op in graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS) if op.type != "MakeIterator"]
+    if not empty_only:
+        return found
+    found = [op for op in found if op.type in _FILL_TABLES]
+    if not found:
+        return []
+    with apart(graph):
+        questions = [tf.raw_ops.LookupTableSizeV2(table_handle=op.inputs[0]) for op in found]
+    return [op for op, size in zip(found, session.run(questions), strict=True) if size == 0]
 
 
 def _unique(variables: list[Any]) -> list[Any]:

@@ -131,6 +131,8 @@ class Run:
                 self._attached.enter_context(self._fed.attached())
             self._source.watch(stall_timeout=self._stall_timeout, on_slow=self._warn_from_outside, on_stall=self._stall)
         elif self._lockstep is None:
+            if self.fetches is None:
+                self._look_back(topology)
             self.runners.start()
             make_step = self.session.make_callable
         else:
@@ -149,6 +151,26 @@ class Run:
         assert self._source is not None
         take = self._source.take
         return lambda: tf.nest.pack_sequence_as(fetches, take())
+
+    def _look_back(self, topology: Topology) -> None:
+        """Say what ended runners of this session that somebody else had started before this block."""
+        closed = self.runners.look_back()
+        if self.runners.first_error is not None:
+            failed = self.replacement_for(None)
+            assert failed is not None
+            raise failed
+        passed_on = {cut for stage in topology.transforms if stage.target is not None for cut in stage.inputs}
+        for queue in topology.queues:
+            between = queue.reads or any(d.name in passed_on for d in topology.dequeues if d.queue == queue.name)
+            if queue.runners and not between and closed.get(queue.name) == 0:
+                warnings.warn(
+                    f"queue {queue.name!r} was closed and empty before this block began: no record will come. The "
+                    f"threads that had filled it were started elsewhere and have ended, at the end of their data or by "
+                    f"an error, which the coordinator that they were given raises when it is joined. Let "
+                    f"queue_runners start the runners, in a new session",
+                    TFQueueWarning,
+                    stacklevel=4,
+                )
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
@@ -263,6 +285,10 @@ class Run:
                     fetches=self.fetches,
                     enqueued=sum(thread.enqueued for thread in self.runners.threads if thread.enqueue_op == op),
                 )
+                if first.coord is not None:
+                    # Whoever joins it later (MonitoredSession does on its way out) would raise the bare error instead.
+                    first.coord.clear_stop()
+                    first.coord.request_stop((type(self._failure), self._failure, None))
             return self._failure
         if error is None or isinstance(error, tf.errors.OutOfRangeError):
             return None
@@ -294,7 +320,10 @@ class Run:
         main = threading.main_thread().ident
         if main is None or self.runners.stopping:
             return
-        session = self.session if self._source is None else self._source.session
+        source = self._source
+        session = self.session if source is None else source.session
+        if session is None:
+            return  # the run has ended meanwhile
         step = consumers.look(session).in_session.get(main)
         if step is None:
             return  # Python itself raises KeyboardInterrupt there

@@ -38,13 +38,13 @@ class RunnerState:
         enqueue_op: The op it runs.
         thread: The name of the thread.
         alive: Whether the thread was alive.
-        enqueued: How often it had run its op.
+        enqueued: How often it had run its op; None where nobody has counted.
     """
 
     enqueue_op: str
     thread: str
     alive: bool
-    enqueued: int
+    enqueued: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,10 @@ def report(
         if runner.alive:
             lines.append(f"  alive: {runner.enqueue_op} ({_waiting_words(topology, queues, runner)})")
         else:
-            lines.append(f"  ended: {runner.enqueue_op}, after {runner.enqueued} runs")
+            runs = (
+                "" if runner.enqueued is None else f", after {runner.enqueued} run{'' if runner.enqueued == 1 else 's'}"
+            )
+            lines.append(f"  ended: {runner.enqueue_op}{runs}")
     if not runners:
         lines.append("  no runner thread of this session is known")
     lines.append(f"  advice: {finding.advice}")

@@ -15,9 +15,10 @@ import tensorflow as tf
 
 from tfqueue import consumers, stall
 from tfqueue.engines.queue_ops import runs_at_once
-from tfqueue.engines.threads import RunnerThreads
+from tfqueue.engines.threads import RunnerThreads, enqueue_operations
 from tfqueue.errors import PipelineStalled, TFQueueError
 from tfqueue.stall import QueueState, RunnerState
+from tfqueue.topology.model import Topology
 from tfqueue.topology.trace import trace
 
 PATIENCE = 10
@@ -76,7 +77,7 @@ class Watchdog:
         self._on_sample = self._on_stall = self._on_slow = _nobody
 
     def sample(self) -> dict[str, QueueState]:
-        """The queues as they are now; empty where they cannot be asked (a finalized graph, a closed session)."""
+        """The queues as they are now; empty where they cannot be asked (a closed session)."""
         handles = list(self._runners.handles.values())
         if not handles:
             return {}
@@ -101,7 +102,7 @@ class Watchdog:
         tell_of_wait_after = self._stall_timeout
         while not self._end.wait(pause):
             now = time.monotonic()
-            stacks = consumers.look(self._runners.session)
+            stacks = consumers.look(self._runners.session, self._runners.foreign)
             waiting = self._waiting(stacks)
             queues = {} if self._runners.stopping else self.sample()
             if waiting and waiting == waited:
@@ -153,7 +154,7 @@ class Watchdog:
 
     def _waiting(self, stacks: consumers.Stacks) -> frozenset[tuple[int, int]]:
         """The threads, other than runners, that are inside a step, each with the call it is in."""
-        runners = self._runners.thread_idents()
+        runners = self._runners.thread_idents().union(stacks.of_runners)
         return frozenset((t, step.call) for t, step in stacks.in_session.items() if t not in runners)
 
     def _judge(
@@ -165,15 +166,8 @@ class Watchdog:
         tell: bool,
         moving: bool = False,
     ) -> None:
-        mine = self._runners.thread_idents()
-        fetched = [step.fetches for thread, step in stacks.in_session.items() if thread not in mine]
-        try:
-            topology = trace(self._runners.graph, [self._fetches if f is None else f for f in fetched])
-        except (TFQueueError, ValueError, TypeError):  # fetches of a kind that only the session understands
-            return
-        runners = [
-            RunnerState(r.enqueue_op, r.thread.name, r.thread.is_alive(), r.enqueued) for r in self._runners.threads
-        ]
+        topology = self._topology(stacks)
+        runners = self._runner_states(stacks)
         finding = stall.find(
             topology,
             queues,
@@ -197,8 +191,31 @@ class Watchdog:
         elif tell:
             self._on_slow(f"a step has taken {seconds:.3g} s so far: {finding.words}; {finding.advice}")
 
+    def _topology(self, stacks: consumers.Stacks) -> Topology:
+        """The topology of the graph, with what the waiting steps fetch."""
+        mine = self._runners.thread_idents().union(stacks.of_runners)
+        fetched = [step.fetches for thread, step in stacks.in_session.items() if thread not in mine]
+        try:
+            return trace(self._runners.graph, [self._fetches if f is None else f for f in fetched])
+        except (TFQueueError, ValueError, TypeError):
+            # Fetches of a kind that only the session understands: any queue may be the one that is waited for.
+            return trace(self._runners.graph, self._fetches)
+
+    def _runner_states(self, stacks: consumers.Stacks) -> list[RunnerState]:
+        """The threads of all runners; those that somebody else had started as far as their stacks show them."""
+        states = [
+            RunnerState(r.enqueue_op, r.thread.name, r.thread.is_alive(), r.enqueued if r.counted else None)
+            for r in self._runners.threads
+        ]
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
+        seen = stacks.of_runners
+        states += [RunnerState(op, names.get(thread, "?"), True, None) for thread, op in seen.items() if op]
+        unseen = {op.name for runner in self._runners.foreign for op in enqueue_operations(runner)} - set(seen.values())
+        # A class of the user's own may run them in a thread that does not show which.
+        return states + [RunnerState(op, "?", "" in seen.values(), None) for op in sorted(unseen)]
+
     def _other_threads(self, stacks: consumers.Stacks) -> bool:
-        known = self._runners.thread_idents() | set(stacks.in_session)
+        known = self._runners.thread_idents().union(stacks.in_session, stacks.of_runners)
         return any(
             thread.is_alive() and thread.ident not in known and not thread.name.startswith("tfqueue-")
             for thread in threading.enumerate()

@@ -18,6 +18,7 @@ import tensorflow as tf
 from tfqueue.diagnosis.evidence import Evidence, Place, root_message
 from tfqueue.diagnosis.harmless import harmless_ops
 from tfqueue.diagnosis.records import Payload, payloads
+from tfqueue.engines.queue_ops import IN_THIS_THREAD
 from tfqueue.errors import DamagedRecord, RecordError
 from tfqueue.records import scan
 from tfqueue.topology.model import Dequeue, Producer, Queue, Read, Reader, Topology
@@ -153,7 +154,7 @@ class _Search:
         ops, _ = self.view.closure([op], stop=_is_cut_or_handle)
         reads = [found for found in ops if found.type == "ReadFile"]
         if len(reads) == 1:
-            name = self.session.run(reads[0].inputs[0], feed_dict=feed)
+            name = self.session.run(reads[0].inputs[0], feed_dict=feed, options=IN_THIS_THREAD)
             place.read_file = os.fsdecode(name) if isinstance(name, bytes) else None
         if place.file is None and place.read_file is not None:
             place.file, place.record = place.read_file, 0
@@ -270,8 +271,8 @@ class _Search:
     def _callable(self, target: Any, cut: str) -> Callable[[_Feed], Any]:
         outputs = list(self.view.by_name[cut].outputs)
         # One callable for all records costs a fraction of a session.run each.
-        call = self.session.make_callable(target, feed_list=outputs)
-        return lambda feed: call(*(feed[tensor.name] for tensor in outputs))
+        call = self.session.make_callable(target, feed_list=outputs, accept_options=True)
+        return lambda feed: call(*(feed[tensor.name] for tensor in outputs), options=IN_THIS_THREAD)
 
     def _is_the_same(self, error: tf.errors.OpError) -> bool:
         return type(error) is type(self.evidence.error) and _same_words(root_message(error), self.evidence.message)

@@ -16,6 +16,14 @@ QUEUE_TYPES = frozenset(
 )
 
 
+IN_THIS_THREAD = tf.compat.v1.RunOptions(inter_op_thread_pool=-1)
+"""Options of a run that does not need TensorFlow's pool of threads.
+
+Ops that block (a Python function, a full staging area) each hold a thread of the pool, which has as many as the machine
+has cores. Once all are held, a run that waits for the pool waits for ever, too.
+"""
+
+
 def queue_operations(graph: tf.Graph) -> list[tf.Operation]:
     """All queues of a graph, in the order in which they were made."""
     return [op for op in graph.get_operations() if op.type in QUEUE_TYPES]
@@ -32,20 +40,35 @@ def apart(graph: tf.Graph) -> Iterator[None]:
         yield
 
 
-def runs_at_once(session: Any, fetches: Any) -> Callable[[], Any]:
-    """A function that runs ``fetches`` in the thread that calls it.
+@contextmanager
+def reopened(graph: tf.Graph) -> Iterator[None]:
+    """A context in which ops can be added to a graph, even to one that was finalized; it is finalized again after it.
 
-    Ops that block (a Python function, a full staging area) each hold a thread of TensorFlow's pool, which has as many
-    as the machine has cores. Once all are held, a run that waits for the pool waits for ever, too.
+    Supervisor and MonitoredSession finalize their graph before they give the session away. Without ops that ask and
+    close its queues there would be no word on a stall, no accounts, and no way out for who waits in a queue. There is
+    no public way to add them. What makes it unsafe by its name is that sessions are open: but they take new ops up
+    as those of a graph that never was finalized, under the graph's own lock.
     """
+    if not graph.finalized:
+        yield
+        return
+    graph._unsafe_unfinalize()
+    try:
+        yield
+    finally:
+        graph.finalize()
+
+
+def runs_at_once(session: Any, fetches: Any) -> Callable[[], Any]:
+    """A function that runs ``fetches`` in the thread that calls it; see `IN_THIS_THREAD`."""
     call = session.make_callable(fetches, accept_options=True)
-    return partial(call, options=tf.compat.v1.RunOptions(inter_op_thread_pool=-1))
+    return partial(call, options=IN_THIS_THREAD)
 
 
 class QueueHandle:
     """One queue of a graph with ops that close it, take from it, tell its size and tell whether it is closed.
 
-    The ops are made at once, so that the graph may be finalized afterwards.
+    The ops are made at once, so that the graph may be finalized afterwards; see `reopened` for one that is already.
     """
 
     __slots__ = ("cancel_op", "capacity", "close_op", "is_closed", "name", "operation", "size", "take_op")
@@ -72,15 +95,6 @@ class QueueHandle:
                 self.cancel_op = raw.QueueClose(handle=handle, cancel_pending_enqueues=True)
                 self.size = raw.QueueSize(handle=handle)
                 self.is_closed = raw.QueueIsClosed(handle=handle)
-
-
-def existing_cancel_ops(graph: tf.Graph) -> list[tf.Operation]:
-    """The ops already in a graph that close a queue and cancel its pending enqueues."""
-    return [
-        op
-        for op in graph.get_operations()
-        if op.type in ("QueueClose", "QueueCloseV2") and op.get_attr("cancel_pending_enqueues")
-    ]
 
 
 class StagingHandle:

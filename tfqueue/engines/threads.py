@@ -16,13 +16,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfqueue.consumers import coordinators_of, look
+from tfqueue.consumers import coordinators_of, look, raised_in
 from tfqueue.engines.queue_ops import (
     QUEUE_TYPES,
     QueueHandle,
     StagingHandle,
-    existing_cancel_ops,
     queue_operations,
+    reopened,
     runs_at_once,
     staging_operations,
 )
@@ -55,10 +55,14 @@ class RunnerThread:
 
 @dataclass(frozen=True, slots=True)
 class FirstError:
-    """What was raised first in a pipeline, and by which of its threads (None: by none of the runners)."""
+    """What was raised first in a pipeline, and by which of its threads (None: by none that we started).
+
+    ``coord`` is the coordinator that has it, where that is none of ours.
+    """
 
     error: BaseException
     runner: RunnerThread | None
+    coord: Any = None
 
 
 class WatchedCoordinator(tf1.train.Coordinator):  # type: ignore[misc,name-defined]
@@ -178,6 +182,7 @@ class RunnerThreads:
         self.handles: dict[str, QueueHandle] = {}
         self.foreign: list[Any] = []  # runners that somebody else had started in this session
         self._foreign_coords: list[Any] = []
+        self._earlier: FirstError | None = None
         self._all_threads: list[threading.Thread] = []
         self._known_runners: set[int] = set()
         self._cancel_calls: dict[str, Callable[[], Any]] = {}
@@ -204,26 +209,40 @@ class RunnerThreads:
 
     def adopt_queues(self) -> None:
         """Make the ops that look at, close and wake the queues and staging areas of the graph as it is now."""
-        for operation in queue_operations(self.graph):
-            if operation.name in self._cancel_calls:
-                continue
-            handle = self.handles.get(operation.name)  # made before the graph was finalized, by who saw that coming
-            if handle is None:
-                if self.graph.finalized:
-                    continue
-                handle = self.handles[operation.name] = QueueHandle(operation)
-            self._cancel_calls[operation.name] = runs_at_once(self.session, handle.cancel_op)
-        for operation in staging_operations(self.graph):
-            if operation.name in self._staging_calls or self.graph.finalized:
-                continue
-            staging = StagingHandle(operation)
-            calls = (runs_at_once(self.session, staging.clear_op), runs_at_once(self.session, staging.fill_op))
-            self._staging_calls[operation.name] = calls
-        if self.graph.finalized:
-            for op in existing_cancel_ops(self.graph):
-                queue = op.inputs[0].op.name
-                self._cancel_calls.setdefault(queue, runs_at_once(self.session, op))
+        queues = [op for op in queue_operations(self.graph) if op.name not in self._cancel_calls]
+        areas = [op for op in staging_operations(self.graph) if op.name not in self._staging_calls]
+        # Some have handles already, made before the graph was finalized, by who saw that coming.
+        new = [op for op in queues if op.name not in self.handles]
+        if new or areas:
+            with reopened(self.graph):
+                self.handles.update({op.name: QueueHandle(op) for op in new})
+                staging = {op.name: StagingHandle(op) for op in areas}
+            for name, area in staging.items():
+                calls = (runs_at_once(self.session, area.clear_op), runs_at_once(self.session, area.fill_op))
+                self._staging_calls[name] = calls
+        for operation in queues:
+            self._cancel_calls[operation.name] = runs_at_once(self.session, self.handles[operation.name].cancel_op)
         self._graph_version = self.graph.version
+
+    def look_back(self) -> dict[str, int]:
+        """Look, before the start, for queues that were closed in this session already, by runners of somebody else's.
+
+        If an error has ended them, it is the `first_error` from then on.
+
+        Returns:
+            The number of elements in each closed queue.
+        """
+        self.adopt_queues()
+        if not self.handles:
+            return {}
+        ask = runs_at_once(self.session, {h.name: [h.is_closed, h.size] for h in self.handles.values()})
+        closed = {name: int(size) for name, (is_closed, size) in ask().items() if is_closed}
+        for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
+            if self._earlier is None and queue_of_runner(runner) in closed:
+                found = raised_in(runner, self.session)
+                if found is not None and not isinstance(found[1], _ENDINGS):
+                    self._earlier = FirstError(found[1], None, found[0])
+        return closed
 
     def _start_new_runners(self) -> None:
         for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
@@ -239,7 +258,7 @@ class RunnerThreads:
         if not threads:
             self.foreign.append(runner)
             self._foreign_coords += coordinators_of(runner)
-        enqueue_ops = _enqueue_operations(runner)
+        enqueue_ops = enqueue_operations(runner)
         for position, thread in enumerate(threads):
             # create_threads gives one thread an enqueue op, in order, and then the one that closes the queue.
             if position < len(enqueue_ops):
@@ -260,6 +279,8 @@ class RunnerThreads:
     @property
     def first_error(self) -> FirstError | None:
         """What went wrong first in a runner, or None."""
+        if self._earlier is not None:
+            return self._earlier
         if self.coord.first_error is not None:
             return self.coord.first_error
         for runner in self.foreign:
@@ -272,7 +293,7 @@ class RunnerThreads:
             except _ENDINGS:
                 continue
             except Exception as error:  # noqa: BLE001 - whatever a thread of the runner has raised
-                return FirstError(error, None)
+                return FirstError(error, None, coord)
         return None
 
     @property
@@ -342,6 +363,10 @@ class RunnerThreads:
             The threads that are still alive.
         """
         self.coord.request_stop()
+        # A runner that somebody else had started takes a cancelled queue for an error, unless its coordinator stops.
+        for coord in self._foreign_coords:
+            if not coord.should_stop():
+                coord.request_stop()
         self.end_quietly()
         self.cancel_queues()
         return self.join(grace)
@@ -389,11 +414,13 @@ class RunnerThreads:
             self._staging_calls.clear()
             self.handles.clear()
             self._foreign_coords.clear()
+            self._earlier = None
         self.coord.release()
         self.session = None
 
 
-def _enqueue_operations(runner: Any) -> Sequence[tf.Operation]:
+def enqueue_operations(runner: Any) -> Sequence[tf.Operation]:
+    """The ops that a queue runner runs, one for each of its threads."""
     return [op.op if hasattr(op, "op") else op for op in runner.enqueue_ops]
 
 
