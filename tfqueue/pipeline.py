@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from tfqueue.build import build, name_of
 from tfqueue.diagnosis.failure import failure
+from tfqueue.engines.tfdata import SHUFFLES
 from tfqueue.engines.threads import WatchedCoordinator, queue_of_runner
 from tfqueue.errors import InvalidArgument, PipelineError
 from tfqueue.initialize import initialize_all, initialize_missing
@@ -34,6 +35,16 @@ def _seconds(stall_timeout: Any) -> float:
     return float(stall_timeout)
 
 
+def _shuffle(shuffle: Any, engine: str) -> str:
+    if shuffle not in SHUFFLES:
+        raise InvalidArgument(f"shuffle is {shuffle!r}; known are {', '.join(map(repr, SHUFFLES))}")
+    if shuffle != "native" and engine != "tfdata":
+        raise InvalidArgument(
+            f"shuffle={shuffle!r} is for engine='tfdata'; the engine {engine!r} runs the queues themselves"
+        )
+    return str(shuffle)
+
+
 class QueuePipeline:
     """Runs a TF1 queue-runner pipeline behind a context manager.
 
@@ -50,7 +61,9 @@ class QueuePipeline:
         engine: How the queues are run: ``"threads"``, the real queue runners; or ``"lockstep"``, the same graph in one
             canonical order, which gives the same batches on every run and every machine, shuffles included; or
             ``"tfdata"``, the same batches from a tf.data.Dataset that the graph is lowered to (`to_dataset`), far
-            faster, whose shuffles mix as well, but draw otherwise.
+            faster.
+        shuffle: With ``engine="tfdata"``, what stands for a shuffle queue, as for `to_dataset`: ``"native"``, which
+            mixes as well, but draws otherwise; or ``"replay"``, the order of the engine "lockstep".
         check: Look at files, the first record, queues and buffers before the start: what cannot work is raised at
             once, what was probably not meant is a TFQueueWarning. It takes milliseconds.
         stall_timeout: Seconds. When nothing has moved for so long and nothing can move any more, PipelineStalled is
@@ -81,6 +94,7 @@ class QueuePipeline:
         build_fn: Callable[[], Any],
         *,
         engine: str = "threads",
+        shuffle: str = "native",
         check: bool = True,
         stall_timeout: float = 60.0,
         session_config: Any = None,
@@ -95,6 +109,7 @@ class QueuePipeline:
         self._build_fn = build_fn
         self._stall_timeout = _seconds(stall_timeout)
         self._engine = engine
+        self._shuffle = _shuffle(shuffle, engine)
         self._check = check
         self._session_config = session_config
         self._init_fn = init_fn
@@ -158,7 +173,7 @@ class QueuePipeline:
         from tfqueue.engines.tfdata import to_dataset
 
         if self._engine == "tfdata":
-            return to_dataset(self._build_fn)
+            return to_dataset(self._build_fn, shuffle=self._shuffle)
         return pipeline_dataset(self._build_fn, self._fresh)
 
     def as_keras(
@@ -202,6 +217,7 @@ class QueuePipeline:
         return QueuePipeline(
             self._build_fn,
             engine=self._engine,
+            shuffle=self._shuffle,
             check=self._check,
             stall_timeout=self._stall_timeout,
             session_config=self._session_config,
@@ -224,7 +240,14 @@ class QueuePipeline:
                     self._init_fn(session)
             except tf.errors.OpError as error:
                 raise failure(error, graph, fetches=fetches) from error
-            run = Run(graph, session, fetches, engine=self._engine, stall_timeout=self._stall_timeout)
+            run = Run(
+                graph,
+                session,
+                fetches,
+                engine=self._engine,
+                stall_timeout=self._stall_timeout,
+                shuffle=self._shuffle,
+            )
             try:
                 if self._check:
                     run.check(stacklevel=4)
@@ -284,9 +307,6 @@ def _refuse_closed_queues(session: Any) -> None:
             )
 
 
-_ENGINES_OF_SESSIONS = ("threads", "lockstep")
-
-
 class queue_runners:  # noqa: N801 - used like a function, as design and TF1's own start_queue_runners are
     """Run the queue runners of a session that you own, for the length of a ``with`` block.
 
@@ -302,20 +322,32 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
 
     Args:
         sess: A `tf.compat.v1.Session`, or a session that wraps one (`MonitoredSession`).
-        engine: ``"threads"`` or ``"lockstep"``, as for QueuePipeline. With lockstep every ``sess.run`` first brings the
-            queues up to it.
+        engine: ``"threads"``, ``"lockstep"`` or ``"tfdata"``, as for QueuePipeline. With lockstep every ``sess.run``
+            first brings the queues up to it. With tfdata every ``sess.run`` that needs a batch is fed it from a
+            dataset; that must begin before anything was started or taken from a queue in the session. (`rewire`,
+            called before the session is made, spares the feeding, and serves sessions that start runners themselves.)
+        shuffle: With ``engine="tfdata"``: as for QueuePipeline.
         check: Look before the start, as for QueuePipeline.
         stall_timeout: Seconds without progress after which PipelineStalled is raised, as for QueuePipeline.
 
     Raises:
-        InvalidArgument: ``sess`` is no session, or its queues were closed by an earlier block.
+        InvalidArgument: ``sess`` is no session, its queues were closed by an earlier block, or, with
+            ``engine="tfdata"``, have been used before.
+        CannotLower: With ``engine="tfdata"``: a queue has no exact counterpart in tf.data.
         PipelineFailed: What went wrong first.
     """
 
-    def __init__(self, sess: Any, *, engine: str = "threads", check: bool = True, stall_timeout: float = 60.0) -> None:
-        if engine not in _ENGINES_OF_SESSIONS:
-            known = ", ".join(map(repr, _ENGINES_OF_SESSIONS))
-            raise InvalidArgument(f"queue_runners has no engine {engine!r}; it has {known}")
+    def __init__(
+        self,
+        sess: Any,
+        *,
+        engine: str = "threads",
+        shuffle: str = "native",
+        check: bool = True,
+        stall_timeout: float = 60.0,
+    ) -> None:
+        if engine not in ENGINES:
+            raise InvalidArgument(f"queue_runners has no engine {engine!r}; it has {', '.join(map(repr, ENGINES))}")
         stall_timeout = _seconds(stall_timeout)
         if hasattr(sess, "run_step_fn"):  # a MonitoredSession gives its plain session only inside a step
             sess = sess.run_step_fn(lambda step_context: step_context.session)
@@ -323,6 +355,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
             raise InvalidArgument(f"queue_runners needs a tf.compat.v1.Session; got {type(sess).__name__}")
         self._session = sess
         self._engine = engine
+        self._shuffle = _shuffle(shuffle, engine)
         self._check = check
         self._stall_timeout = stall_timeout
         self._run: Run | None = None
@@ -336,7 +369,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
         graph = self._session.graph
         _refuse_closed_queues(self._session)
         initialize_missing(graph, self._session)
-        run = Run(graph, self._session, engine=self._engine, stall_timeout=self._stall_timeout)
+        run = Run(graph, self._session, engine=self._engine, stall_timeout=self._stall_timeout, shuffle=self._shuffle)
         try:
             if self._check:
                 run.check(stacklevel=4)
