@@ -1,11 +1,15 @@
 """How fast a lowered queue pipeline is, beside the queue itself and beside tf.data as people write it.
 
-    python benchmarks/lowering.py [--workload a b c d] [--scale 1.0] [--rounds 3]
+    python benchmarks/lowering.py [--workload a b c d memory] [--scale 1.0] [--rounds 5]
 
 Every workload is run on the same generated files by: the hand-written queue loop with 1 and with 4 threads, the usual
 tf.data rewrite (parse each record, shuffle, batch, AUTOTUNE), the expert's rewrite (shuffle the bytes, then parse or
 decode), and `tfqueue.to_dataset` with native and with replayed shuffles. The rounds are interleaved, so that all meet
-the same machine; a figure is the median of its rounds, in records a second.
+the same machine; a figure is the median of its rounds. "processors" is the processor time of all cores: where it is
+near the seconds times the cores, nothing but less work could be faster.
+
+"memory" is the peak memory of a process that runs workload (b) with min_after_dequeue=2000 and does nothing else, and
+what of it is there before the pipeline is made (Python with TensorFlow loaded).
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -75,16 +81,23 @@ def floats(folder: Path, scale: float) -> Workload:
     return Workload("32 floats + 1 int, batch 128", count, build, usual, expert)
 
 
-def jpegs(folder: Path, scale: float) -> Workload:
-    """(b) JPEG images of 320x240, decoded and resized to 224x224, batches of 10."""
-    count, batch = int(600 * scale), 10
-    path = str(folder / "jpegs.tfrecord")
+def write_jpegs(path: str, count: int) -> None:
+    """Images of coloured squares with some noise, about 20 kB each."""
     random = np.random.default_rng(2)
     with tfqueue.records.RecordWriter(path) as writer:
         for number in range(count):
-            coarse = random.integers(0, 256, (12, 16, 3), dtype=np.uint8)
-            image = np.kron(coarse, np.ones((20, 20, 1), np.uint8))
+            coarse = random.integers(0, 230, (12, 16, 3), dtype=np.uint8)
+            noise = random.integers(0, 25, (240, 320, 3), dtype=np.uint8)
+            image = np.kron(coarse, np.ones((20, 20, 1), np.uint8)) + noise
             writer.write({"image": tf.io.encode_jpeg(image).numpy(), "label": number})
+
+
+def jpegs(folder: Path, scale: float, *, minimum: int = 100, epochs: int = 1) -> Workload:
+    """(b) JPEG images of 320x240, decoded and resized to 224x224, batches of 10."""
+    count, batch = int(1200 * scale), 10
+    path = str(folder / "jpegs.tfrecord")
+    if not os.path.exists(path):
+        write_jpegs(path, count)
     spec = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
 
     def decode(features: Any) -> Any:
@@ -93,20 +106,21 @@ def jpegs(folder: Path, scale: float) -> Workload:
         return tf.ensure_shape(image, [224, 224, 3]), features["label"]
 
     def build(threads: int) -> Any:
-        names = tf1.train.string_input_producer([path], num_epochs=1, shuffle=False)
+        names = tf1.train.string_input_producer([path], num_epochs=epochs, shuffle=False)
         parsed = tf1.parse_single_example(tf1.TFRecordReader().read(names)[1], spec)
-        return tf1.train.shuffle_batch(list(decode(parsed)), batch, 130, 100, num_threads=threads, seed=1)
+        capacity = minimum + 3 * batch
+        return tf1.train.shuffle_batch(list(decode(parsed)), batch, capacity, minimum, num_threads=threads, seed=1)
 
     def usual() -> Any:
-        images = tf.data.TFRecordDataset(path).map(
+        images = tf.data.TFRecordDataset([path] * epochs).map(
             lambda record: decode(tf.io.parse_single_example(record, spec)), num_parallel_calls=AUTOTUNE
         )
-        return images.shuffle(100).batch(batch, drop_remainder=True).prefetch(AUTOTUNE)
+        return images.shuffle(minimum).batch(batch, drop_remainder=True).prefetch(AUTOTUNE)
 
     def expert() -> Any:
         images = (
-            tf.data.TFRecordDataset(path)
-            .shuffle(100)
+            tf.data.TFRecordDataset([path] * epochs)
+            .shuffle(minimum)
             .map(lambda record: decode(tf.io.parse_single_example(record, spec)), num_parallel_calls=AUTOTUNE)
         )
         return images.batch(batch, drop_remainder=True).prefetch(AUTOTUNE)
@@ -213,7 +227,7 @@ def quiet() -> Iterator[None]:
         tf1.logging.set_verbosity(level)
 
 
-def measure(name: str, folder: Path, scale: float, rounds: int) -> dict[str, float]:
+def measure(name: str, folder: Path, scale: float, rounds: int) -> None:
     work = WORKLOADS[name](folder, scale)
     # Every dataset is made once, so that no round pays for tracing.
     native, usual, expert = tfqueue.to_dataset(lambda: work.build(1)), work.usual(), work.expert()
@@ -228,29 +242,80 @@ def measure(name: str, folder: Path, scale: float, rounds: int) -> dict[str, flo
         replay = tfqueue.to_dataset(lambda: work.build(1), shuffle="replay")
         ways["tfqueue, replay"] = lambda: run_dataset(replay)
     seconds: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in range(rounds):
-        for way, run in ways.items():
+    processor: dict[str, list[float]] = {way: [] for way in ways}
+    for number in range(rounds):
+        for way, run in list(ways.items())[:: -1 if number % 2 else 1]:
+            used = time.process_time()
             seconds[way].append(run())
+            processor[way].append(time.process_time() - used)
     medians = {way: statistics.median(values) for way, values in seconds.items()}
     print(f"({name}) {work.words}: {work.records} records")
     ours = medians["tfqueue, native"]
     for way, value in medians.items():
-        print(f"    {way:18} {value:7.2f} s {work.records / value:10.0f} records/s {value / ours:7.2f} x tfqueue")
-    return medians
+        spread = f"{min(seconds[way]):.2f} to {max(seconds[way]):.2f}"
+        speed = f"{work.records / value:10.0f} records/s {value / ours:7.2f} x tfqueue"
+        used = statistics.median(processor[way])
+        print(f"    {way:18} {value:7.2f} s ({spread}), processors {used:5.2f} s {speed}", flush=True)
+
+
+def peak() -> int:
+    """The most memory that this process has used, in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # what getrusage says begins with what the parent process had used
+        return int(status.read_text().partition("VmHWM:")[2].split()[0]) // 1000
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
+
+
+PEAKS = ("queue, 1 thread", "queue, 4 threads", "usual tf.data", "expert tf.data", "tfqueue, native", "tfqueue, replay")
+
+
+def peak_of(way: str, folder: Path, scale: float) -> None:
+    """Run one way, and print the megabytes that were in use at the most, before it and in all."""
+    # Enough epochs to fill the buffer.
+    epochs = -(-2400 // int(1200 * scale))
+    work = jpegs(folder, scale, minimum=2000, epochs=epochs)
+    before = peak()
+    if way.startswith("queue"):
+        run_queue(work.build, 4 if "4" in way else 1)
+    elif way.startswith("tfqueue"):
+        run_dataset(tfqueue.to_dataset(lambda: work.build(1), shuffle=way.partition(", ")[2]))
+    else:
+        run_dataset(work.usual() if way.startswith("usual") else work.expert())
+    print(before, peak())
+
+
+def memory(folder: Path, scale: float) -> None:
+    jpegs(folder, scale)
+    print("peak memory of (b) with min_after_dequeue=2000")
+    for way in PEAKS:
+        command = [sys.executable, __file__, "--peak", way, "--folder", str(folder), "--scale", str(scale)]
+        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        before, peak = map(int, found.split()[-2:])
+        print(f"    {way:18} {peak:6} MB, of which {before} MB before it begins", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workload", nargs="+", choices=sorted(WORKLOADS), default=sorted(WORKLOADS))
+    choices = [*sorted(WORKLOADS), "memory"]
+    parser.add_argument("--workload", nargs="+", choices=choices, default=choices)
     parser.add_argument("--scale", type=float, default=1.0, help="1.0: the full number of records")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peak", choices=PEAKS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.peak is not None:
+        with quiet():
+            peak_of(arguments.peak, arguments.folder, arguments.scale)
+        return 0
     print(
         f"tensorflow {tf.__version__}, {os.cpu_count()} cores, {platform.machine()}, python {platform.python_version()}"
     )
     with tempfile.TemporaryDirectory() as folder, quiet():
         for name in arguments.workload:
-            measure(name, Path(folder), arguments.scale, arguments.rounds)
+            if name == "memory":
+                memory(Path(folder), arguments.scale)
+            else:
+                measure(name, Path(folder), arguments.scale, arguments.rounds)
     return 0
 
 

@@ -14,6 +14,7 @@ from tests.engines.running import assert_same_batches, lockstep, numpy_batches
 from tfqueue.engines.passes import PASSES, chosen
 from tfqueue.engines.tfdata import applied_passes, to_dataset
 from tfqueue.errors import CannotLower, InvalidArgument
+from tfqueue.topology.explain import explain
 
 tf1 = tf.compat.v1
 SPEC = {"n": tf1.FixedLenFeature([], tf.int64)}
@@ -125,3 +126,27 @@ def test_the_names_of_passes():
         with pytest.raises(InvalidArgument, match="decode-late"):
             chosen(wrong)
     assert places(unseeded_noise, optimize=False) == {}
+
+
+def test_explain_says_which_passes_apply():
+    told = explain(joined_readers, tfdata=True)
+    assert str(told).startswith(str(explain(joined_readers)))
+    lines = str(told).partition("tf.data: can be lowered; speed passes that apply\n")[2].splitlines()
+    assert lines[0] == "  - prefetch: the batches are made ahead of the step that takes them"
+    assert any(line.startswith("  - interleave: the files that the queue input_producer") for line in lines)
+    assert any(line.startswith("  - decode-batches: the stage that fills batch_join/fifo_queue runs") for line in lines)
+    assert told.to_dict()["tfdata"]["passes"] == [line[4:] for line in lines]
+
+
+def test_explain_says_what_cannot_be_lowered():
+    def fed():
+        queue = tf1.FIFOQueue(4, [tf.float32], [[3]])
+        queue.enqueue([tf1.placeholder(tf.float32, [3])], name="feed")
+        return queue.dequeue_many(2)
+
+    told = explain(fed, tfdata=True)
+    assert "tf.data: the queue fifo_queue" in str(told)
+    assert "from_generator" in told.to_dict()["tfdata"]["cannot_lower"]
+    assert "tfdata" not in explain(fed).to_dict()
+    with pytest.raises(InvalidArgument, match="build function"):
+        explain(told.topology, tfdata=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -140,8 +141,25 @@ def _independent_branches(
     for stage, run in zip(stages, runs, strict=True):
         dataset, flags = lowering.run_with_flags(stage, lowering.inputs(stage, siblings=stages), run, queue)
         datasets.append(dataset)
-    choices = tf.data.Dataset.range(len(datasets)).repeat()
-    return tf.data.Dataset.choose_from_datasets(datasets, choices, stop_on_empty_dataset=False), flags
+    return _round_robin(datasets), flags
+
+
+def _round_robin(datasets: Sequence[Any]) -> Any:
+    """An element of each dataset in turn, those that have ended left out.
+
+    As choose_from_datasets with choices without end, of which a restored iterator hangs where a dataset had ended.
+    """
+    variants = [tf.data.experimental.to_variant(dataset) for dataset in datasets]
+    spec = tuple(
+        tf.TensorSpec(reduce(tf.TensorShape.most_specific_compatible_shape, [leaf.shape for leaf in leaves]), dtype)
+        for leaves in zip(*(tf.nest.flatten(dataset.element_spec) for dataset in datasets), strict=True)
+        for dtype in [leaves[0].dtype]
+    )
+
+    def one(index: Any) -> Any:
+        return tf.data.experimental.from_variant(tf.gather(tf.stack(variants), index), spec)
+
+    return tf.data.Dataset.range(len(datasets)).interleave(plain(one), cycle_length=len(datasets), block_length=1)
 
 
 def _bucketed(
