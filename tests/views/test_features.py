@@ -6,6 +6,7 @@ import collections
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tfqueue import errors
 from tfqueue.equivalence import leaves
@@ -90,3 +91,8 @@ def test_descriptions_name_dtype_and_shape():
 def test_a_structure_without_tensors(batch):
     with pytest.raises(errors.InvalidArgument, match="holds no tensor"):
         flatten(batch)
+
+
+def test_strings_keep_the_nuls_at_their_end():
+    for value in (tf.constant(b"ab\0"), b"ab\0", np.array(b"ab\0", object)):
+        assert flatten({"x": value})[0].values[()] == b"ab\0"

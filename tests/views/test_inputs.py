@@ -202,3 +202,24 @@ def test_functions_that_return_batches():
         lambda: iter([(tiles, np.arange(4))]),
     ):
         assert titles(views.show_batch(function)) == ["0", "1", "2", "3"]
+
+
+def test_serialized_examples_are_shown_as_what_they_hold(tmp_path):
+    path = tmp_path / "tiles.tfrecord"
+    tiles = pictures.tiles(6)
+    with records.RecordWriter(path) as writer:
+        for number, tile in enumerate(tiles):
+            writer.write({"image": tile, "label": number})
+    taken = take(tf.data.TFRecordDataset(str(path)), None)
+    assert taken.source.endswith(", parsed as tf.train.Example")
+    assert sorted(feature.name for feature in taken.features) == ["image", "label"]
+    figure = views.show_batch(tf.data.TFRecordDataset(str(path)).batch(4))
+    assert figure.get_label() == "4 records"
+    np.testing.assert_allclose(pictures.drawn_image(figure, 3, 32, 32), tiles[3], atol=1)
+
+
+@pytest.mark.parametrize("items", [[b"words", b"more"], [b"", b""], ["text", "more"], [b"\x0a\x02\xff\xff"]])
+def test_other_bytes_are_left_alone(items):
+    values = np.empty(len(items), object)
+    values[:] = items
+    assert [feature.name for feature in take({"name": values}, None).features] == ["name"]

@@ -43,9 +43,9 @@ def take(source: Any, n: int | None) -> Taken:
     """The first records of ``source``.
 
     Args:
-        source: A batch or one record (arrays in any nesting); an iterable of batches or records; a
-            QueuePipeline, entered or not; a tf.data.Dataset; a function that returns one of these or builds a
-            TF1 pipeline; or the path or pattern of TFRecord files.
+        source: A batch or one record (arrays in any nesting, or serialized tf.train.Examples); an iterable of
+            batches or records; a QueuePipeline, entered or not; a tf.data.Dataset; a function that returns one of
+            these or builds a TF1 pipeline; or the path or pattern of TFRecord files.
         n: Take this many records of a stream; None takes its first batch, or 25 records. A batch is taken
             whole.
 
@@ -55,13 +55,30 @@ def take(source: Any, n: int | None) -> Taken:
     if isinstance(source, (str, os.PathLike)):
         return _from_files(source, n or _DEFAULT_RECORDS)
     if _is_batch_like(source):
-        return Taken(_batched(flatten(source)))
+        return _parsed(_batched(flatten(source)), "")
     words, opened = _stream(source)
     with opened as elements:
         features = _merge(elements, n)
     if features is None:
         raise InvalidArgument(f"{words} is empty: it ended before the first record")
-    return Taken(features, words)
+    return _parsed(features, words)
+
+
+def _parsed(features: list[Feature], source: str) -> Taken:
+    """Records of serialized Examples alone, as a plain TFRecordDataset delivers them, are shown as what they hold."""
+    from tfqueue.records.reader import decode
+
+    values = features[0].values
+    if len(features) > 1 or values.ndim != 1 or not holds_bytes(values) or encoding(values[0]) is not None:
+        return Taken(features, source)
+    try:
+        rows = [decode(item) for item in values]
+    except (RecordError, TypeError):  # TypeError: str, not bytes
+        return Taken(features, source)
+    if not all(rows):
+        return Taken(features, source)
+    held = [[Feature(key, np.asarray(value)) for key, value in row.items()] for row in rows]
+    return Taken(_stack(held), f"{source}, parsed as tf.train.Example" if source else "serialized tf.train.Example")
 
 
 def _is_batch_like(source: Any) -> bool:

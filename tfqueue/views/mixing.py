@@ -86,7 +86,7 @@ def _draw(sides: Sequence[Delivery], words: str) -> Figure:
     labels_height = 1.25
     below = top_of_order + _HEIGHT + 0.55 + (labels_height + 0.85 if labelled else 0) + 0.3 + 1.5 + 0.2
     records = max(len(side.source) for side in sides)
-    facts = f"{records} deliveries of {sides[0].size} records, {_plural_epochs(sides)}. Source: {words}."
+    facts = f"{records:,} deliveries of {sides[0].size:,} records, {_plural_epochs(sides)}. Source: {words}."
     alarms = [f"{side.name}: {alarm}" for side in sides for alarm in side.alarms()]
     figure, upper = style.header(_heading(sides), facts, alarms, body, below)
     for column, side in enumerate(sides):
@@ -124,7 +124,8 @@ def _heading(sides: Sequence[Delivery]) -> str:
 
 
 def _plural_epochs(sides: Sequence[Delivery]) -> str:
-    return style.plural(max(side.epochs for side in sides), "epoch")
+    epochs = max(side.epochs for side in sides)
+    return style.plural(epochs, "epoch") + (", a colour for each" if epochs > 1 else "")
 
 
 def _draw_order(axes: Axes, side: Delivery) -> None:
