@@ -187,6 +187,10 @@ with tf.Session() as sess:
         print('end')
     thread.join()
 """,
+    "spawns": "import multiprocessing, sys\nimport tensorflow as tf\nfrom helper_of_main import double\n"
+    "def work(n):\n    return tf.contrib.slim.__name__, double(n), sys.argv[1:], tf.executing_eagerly()\n"
+    "if __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+    "        print(pool.map(work, [3]))\n",
     "methods_only": "import tensorflow as tf\nx = {1: 2}\nprint(list(x.iteritems()), 3 / 2)\n",
     "looks_up": """
 import tensorflow as tf
@@ -293,6 +297,7 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     ends("interrupted", 130, "KeyboardInterrupt")
     ends("gone", 1, "gone.py:4 in load uses tf.contrib.ffmpeg", "which is gone. Today: ")
     ends("gone_import", 1, "ImportError", "gone_import.py:2 in <module> uses tf.contrib.ffmpeg")
+    assert found["spawns"]["out"] == "[('tensorflow.contrib.slim', 6, [], False)]\n", found["spawns"]
     assert found["methods_only"]["out"] == "[(1, 2)] 1.5\n"
     assert found["gone_is_asked"]["out"] == "False True\nno\n"
     ends("custom_op", 1, "custom_op.py:2 in <module> loads a library of custom ops", "get_compile_flags")

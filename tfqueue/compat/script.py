@@ -7,7 +7,9 @@ all; so it is for a process of its own, which is what ``tfqueue run`` is.
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
+import multiprocessing.spawn
 import os
 import sys
 import threading
@@ -86,13 +88,12 @@ def run_script(
     refuse_tf2(path)
     _switch_to_tf1()
     # After the switch, since they import TensorFlow, and before the program replaces what they look at.
-    from tfqueue.compat import numpy_names, overlay, submodules
-    from tfqueue.compat.run_imports import Importing
+    from tfqueue.compat import numpy_names
     from tfqueue.compat.run_report import report_of
     from tfqueue.compat.run_sessions import Sessions, StepsReached
 
     sessions = Sessions(engine, steps=steps, stall_timeout=stall_timeout)
-    importing = Importing({"tensorflow": overlay.module("tf"), **submodules.modules()})
+    importing = _importing()
     stopped_after: int | None = None
 
     def finish(exit_code: int) -> RunReport | None:
@@ -112,6 +113,7 @@ def run_script(
 
     with ExitStack() as stack:
         stack.enter_context(_process(path, folder, arguments))
+        stack.enter_context(_children(path, name))
         stack.enter_context(numpy_names.removed_names())
         stack.enter_context(_report_before_exit(finish))
         stack.enter_context(importing)
@@ -252,6 +254,50 @@ def _warn(
     else:
         text = warnings.formatwarning(message, category, filename, lineno, line)
     print(text, end="", file=file or sys.stderr)
+
+
+def _importing() -> Importing:
+    from tfqueue.compat import overlay, submodules
+    from tfqueue.compat.run_imports import Importing
+
+    return Importing({"tensorflow": overlay.module("tf"), **submodules.modules()})
+
+
+@contextmanager
+def _children(path: str, module: str | None) -> Iterator[None]:
+    """Let processes that are started anew find TF1 in the program's main file, which they execute."""
+    original = multiprocessing.spawn.get_preparation_data
+
+    def preparation(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = original(name)
+        if data.pop("init_main_from_name", None) or "init_main_from_path" in data:
+            data["init_main_from_path"] = str(Path(__file__).with_name("run_child_main.py"))
+        return data
+
+    os.environ[_CHILD] = json.dumps({"path": os.path.abspath(path), "name": module})
+    multiprocessing.spawn.get_preparation_data = preparation
+    try:
+        yield
+    finally:
+        multiprocessing.spawn.get_preparation_data = original
+        del os.environ[_CHILD]
+
+
+_CHILD = "TFQUEUE_RUN_PROGRAM"
+_for_good = ExitStack()  # of a child, in which nothing is ever put back
+
+
+def become_child(namespace: dict[str, Any]) -> None:
+    """Execute the main file of the program in a process that it has started; for `run_child_main` only."""
+    from tfqueue.compat import numpy_names
+
+    program = json.loads(os.environ[_CHILD])
+    _switch_to_tf1()
+    _for_good.enter_context(numpy_names.removed_names())
+    importing = _for_good.enter_context(_importing())
+    namespace["__file__"] = program["path"]
+    namespace["__package__"] = (program["name"] or "").rpartition(".")[0]
+    importing.run(program["path"], namespace)
 
 
 def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
