@@ -20,9 +20,8 @@ import numpy as np
 import tensorflow
 
 import tfqueue
+import tfqueue.compat.v1 as tf  # mended: the names of TF1 live here today
 from tfqueue import records
-
-tf = tensorflow.compat.v1  # mended: the names of TF1 live here today
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "image-folder")
 

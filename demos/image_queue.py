@@ -17,9 +17,8 @@ import numpy as np
 import tensorflow
 
 import tfqueue
+import tfqueue.compat.v1 as tf  # mended: the names of TF1 live here today
 from tfqueue import records, views
-
-tf = tensorflow.compat.v1  # mended: the names of TF1 live here today
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "image-queue")
 folder.mkdir(exist_ok=True)
@@ -54,7 +53,7 @@ train_filename = str(folder / "train.tfrecords")
 with tf.python_io.TFRecordWriter(train_filename) as tfrecord_writer:
     for i in range(len(images)):
         # read in image data by tf
-        img_data = tf.gfile.GFile(images[i], "rb").read()  # mended: FastGFile is gone, GFile is the same
+        img_data = tf.gfile.FastGFile(images[i], "rb").read()
         label = labels[i]
         # get width and height of image
         image_shape = cv2.imread(images[i]).shape

@@ -16,9 +16,8 @@ import numpy as np
 import tensorflow
 
 import tfqueue
+import tfqueue.compat.v1 as tf  # mended: the names of TF1 live here today
 from tfqueue import records
-
-tf = tensorflow.compat.v1  # mended: the names of TF1 live here today
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "mixed-features")
 folder.mkdir(exist_ok=True)
@@ -78,10 +77,12 @@ with tf.Graph().as_default():  # mended: a one-shot iterator belongs to a graph,
     d = tf.data.TFRecordDataset(legacy_file)
     d = d.repeat()  # without an argument it repeats without end
     d = d.shuffle(buffer_size=2)
-    # mended: tf.contrib.data.map_and_batch is gone; it was map and batch in one
-    d = d.map(lambda record: tf.parse_single_example(record, name_to_features)).batch(1)
+    # map_and_batch is map and batch in one
+    d = d.apply(
+        tf.contrib.data.map_and_batch(lambda record: tf.parse_single_example(record, name_to_features), batch_size=1)
+    )
 
-    iters = tf.data.make_one_shot_iterator(d)  # mended: the method of the dataset is gone
+    iters = d.make_one_shot_iterator()
     batch = iters.get_next()
 
     # A BytesList loses the shape, so it has to be restored by hand; the dtype must be the one that was written.

@@ -16,9 +16,8 @@ import numpy as np
 import tensorflow
 
 import tfqueue
+import tfqueue.compat.v1 as tf  # mended: the names of TF1 live here today
 from tfqueue import records
-
-tf = tensorflow.compat.v1  # mended: the names of TF1 live here today
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "numpy-arrays")
 folder.mkdir(exist_ok=True)
@@ -77,7 +76,7 @@ def _parse_function(example_proto):
 with tf.Graph().as_default():  # mended: a one-shot iterator belongs to a graph, which is no longer the default
     # Creates a dataset that reads all of the examples from filenames.
     filenames = [legacy_file]
-    dataset = tf.data.TFRecordDataset(filenames)  # mended: tf.contrib.data is gone
+    dataset = tf.contrib.data.TFRecordDataset(filenames)
 
     # Parse the record into tensors.
     dataset = dataset.map(_parse_function)
@@ -92,7 +91,7 @@ with tf.Graph().as_default():  # mended: a one-shot iterator belongs to a graph,
     dataset = dataset.batch(32)
 
     # Create a one-shot iterator
-    iterator = tf.data.make_one_shot_iterator(dataset)  # mended: the method of the dataset is gone
+    iterator = dataset.make_one_shot_iterator()
 
     # Get batch X and y
     X, y = iterator.get_next()

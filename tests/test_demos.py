@@ -47,3 +47,11 @@ def test_data_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "a share of the files each: 1200 records; the same: True" in printed
     assert "all files each: 2400 records, each 4 times" in printed
     assert "equivalent: 1,200 records in 60 batches" in printed
+
+
+def test_keras_feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = run_program(ROOT / "demos" / "keras_feed.py")
+    assert printed.count("equal: True") == 7
+    assert "1. one pass of both generators gives the same pairs: True" in printed
+    assert "5. the estimator after step 100: accuracy" in printed

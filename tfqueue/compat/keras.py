@@ -68,8 +68,9 @@ def array_dataset(arrays: Any, *, chunk: int = 256) -> Any:
             value.set_shape([None, *array.shape[1:]])
         return tf.nest.pack_sequence_as(nest, list(values))
 
-    dataset = tf.data.Dataset.range(count).batch(chunk).map(read).unbatch()
-    return dataset.apply(tf.data.experimental.assert_cardinality(count))
+    # A dataset of TF1, so that it and what is made of it have make_one_shot_iterator() and its like.
+    dataset = tf1.data.Dataset.range(count).batch(chunk).map(read).apply(lambda chunks: chunks.unbatch())
+    return dataset.apply(tf1.data.experimental.assert_cardinality(count))
 
 
 def tfdata_generator(

@@ -18,28 +18,31 @@ from tf_keras.src.engine import training_v1
 tf1 = tf.compat.v1
 
 
-def _batches(iterator: Any) -> Iterator[Any]:
-    """The batches of an iterator of the graph as arrays, until its end, through the session that Keras uses."""
-    session = _keras.backend.get_session()  # of this thread: Keras may take the batches in another
-    element = iterator.get_next()
+class _Batches(Iterator[Any]):
+    """The batches of an iterator of the graph as arrays, through the session that Keras uses.
 
-    def read() -> Iterator[Any]:
-        while True:
-            try:
-                yield session.run(element)
-            except tf.errors.OutOfRangeError:
-                return
+    Keras takes the batches in other threads, several at a time: a generator would not do.
+    """
 
-    return read()
+    def __init__(self, iterator: Any) -> None:
+        session = _keras.backend.get_session()  # of this thread
+        self._read = session.make_callable(tf.nest.flatten(iterator.get_next()))
+        self._structure = tf1.data.get_output_types(iterator)
+
+    def __next__(self) -> Any:
+        try:
+            return tf.nest.pack_sequence_as(self._structure, self._read())
+        except tf.errors.OutOfRangeError:
+            raise StopIteration from None
 
 
 def _reads_iterators(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def wrapped(self: Any, x: Any = None, *arguments: Any, **options: Any) -> Any:
         if isinstance(x, tf1.data.Iterator):
-            x = _batches(x)
+            x = _Batches(x)
         if isinstance(options.get("validation_data"), tf1.data.Iterator):
-            options["validation_data"] = _batches(options["validation_data"])
+            options["validation_data"] = _Batches(options["validation_data"])
         return method(self, x, *arguments, **options)
 
     wrapped.reads_iterators = True  # type: ignore[attr-defined]

@@ -68,7 +68,7 @@ class DataSet:
             raise InvalidArgument(f"there are {images.shape[0]} images and {labels.shape[0]} labels")
         self._num_examples = int(images.shape[0])
         if reshape:
-            images = images.reshape(images.shape[0], -1)
+            images = images.reshape(images.shape[0], int(np.prod(images.shape[1:])))
         if kind == np.float32:
             images = np.multiply(images.astype(np.float32), 1.0 / 255.0)
         self._images = images
