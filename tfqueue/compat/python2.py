@@ -119,7 +119,10 @@ METHODS = {
 }
 
 _NAMES = re.compile(
-    r"\b(?:" + "|".join((*MODULES, *BUILTINS, *METHODS, *(name.partition(".")[2] for name in ATTRIBUTES))) + r")\b"
+    rf"\b(?:import|from|,)\s*(?:{'|'.join(MODULES)})\b"
+    rf"|\b(?:{'|'.join(name for name in BUILTINS if name != 'long')}|long\s*\()"
+    rf"|\.\s*(?:{'|'.join(METHODS)})\b"
+    rf"|\b(?:{'|'.join(name.partition('.')[2] for name in ATTRIBUTES)})\b"
 )
 
 

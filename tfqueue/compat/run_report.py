@@ -210,6 +210,8 @@ def _pipelines(sessions: Sessions) -> Iterator[FoundPipeline]:
         reads = {read.name: read for reader in topology.readers for read in reader.reads}
         delivered = []
         for name, steps in session.steps.items():
+            if not steps:
+                continue
             dequeue, read = dequeues.get(name), reads.get(name)
             size = 1 if read is not None and not read.many else None
             if dequeue is not None:
@@ -227,7 +229,7 @@ def _pipelines(sessions: Sessions) -> Iterator[FoundPipeline]:
         # What fills another queue is read by a runner; what is left is for the steps of the program.
         for_steps = {d.queue for d in topology.dequeues if not d.consumers and d.queue is not None}
         unread = {q.name for q in topology.queues if not q.dequeues and not q.reads}
-        tried = {dequeues[name].queue for name in session.tried if name in dequeues}
+        tried = {dequeues[name].queue for name in session.steps if name in dequeues}
         stats = session.stats
         yield FoundPipeline(
             text=str(told),

@@ -19,6 +19,7 @@ from tfqueue.engines.lockstep import Lockstep
 from tfqueue.engines.queue_ops import apart
 from tfqueue.engines.threads import FirstError, RunnerThreads, WatchedCoordinator
 from tfqueue.errors import PipelineError, PipelineStalled, TFQueueWarning
+from tfqueue.growth import Growth
 from tfqueue.stats import Accounts, PipelineStats
 from tfqueue.watchdog import Watchdog
 
@@ -76,6 +77,10 @@ class LinkedCoordinator(WatchedCoordinator):
             if not coord.joined:  # one that was joined raises what it is told
                 coord.request_stop(error)
 
+    def waits_for_stop(self, thread: threading.Thread) -> bool:
+        """Whether this thread of a runner is the one that cancels its queue on a stop."""
+        return thread in self._closers
+
     def wait_for_stop(self, timeout: float | None = None) -> bool:
         """The threads that cancel the queues come here: they wait for the program, and give the runners a moment."""
         if threading.current_thread() not in self._closers or not self.programs:
@@ -124,12 +129,13 @@ class ProgramSession:
         self.accounts = Accounts(self.runners)
         self.initialised: list[str] = []
         self.ended = False
-        self.told: list[str] = []
         self._stall_timeout = stall_timeout
         self._lockstep: Lockstep | None = None
         self._watchdog: Watchdog | None = None
         self._plans: dict[tuple[Any, ...], Plan] = {}
-        self._old_plans: list[Plan] = []
+        self._counts: dict[str, int] = {}  # of plans from before the graph has grown
+        self._growth = Growth(self.graph)
+        self._grew = False
         self._version = -1
         self._failed: PipelineError | None = None
         self._failing = threading.Lock()
@@ -156,7 +162,7 @@ class ProgramSession:
         self.watch()
         threads = self.runners.start_runner(runner, start=start)
         # A program without a coordinator joins its threads itself, and the one that waits for a stop would not end.
-        return threads if coord is not None else [t for t in threads if t not in self.coord._closers]
+        return threads if coord is not None else [t for t in threads if not self.coord.waits_for_stop(t)]
 
     def _start_lockstep(self) -> None:
         if self._lockstep is None:
@@ -185,6 +191,8 @@ class ProgramSession:
         if self._watchdog is not None or self._left:
             return
         self.state.look()
+        if self.state.engine == "tfdata":
+            return  # nothing of it waits for a queue
         self._watchdog = Watchdog(
             self.runners,
             None,
@@ -193,14 +201,13 @@ class ProgramSession:
             on_stall=self._stall,
             on_slow=self._slow,
         )
-        if self.state.engine != "tfdata":
-            self.runners.handles.update(self.state.handles)
-            self.runners.adopt_queues()
-            self.state.adopted(self.runners.handles)
-            self._watchdog.start()
+        self.runners.handles.update(self.state.handles)
+        self.runners.adopt_queues()
+        self.state.adopted(self.runners.handles)
+        self._watchdog.start()
 
     def before_first_step(self) -> None:
-        """What comes before the first step that takes something from a queue."""
+        """What comes before the first step that takes something from a queue, in each way of calling it."""
         self.watch()
         if self.state.rewired is not None and not self._iterators_made:
             self._iterators_made = True
@@ -215,20 +222,17 @@ class ProgramSession:
         _flatten(fetches, leaves)
         key = tuple([leaf if leaf.__class__ is str else id(leaf) for leaf in leaves])
         found = self._plans.get(key)
-        if found is None or self._version != self.graph.version:
-            if self._version != self.graph.version:
-                self._grown()
-            found = self._plans.get(key)
+        self._grew = self._version != self.graph.version
+        if self._grew:
+            if self.state.engine == "tfdata":
+                self.state.try_to_rewire()
+            self._counts = self.steps
+            self._plans = {}
+            found = None
         if found is None:
             found = self._plans[key] = self._new_plan(leaves)
+            self._version = self.graph.version  # rewiring has made it grow, too
         return found
-
-    def _grown(self) -> None:
-        if self.state.engine == "tfdata" and not self.graph.finalized:
-            self.state.try_to_rewire()
-        self._old_plans += self._plans.values()
-        self._plans = {}
-        self._version = self.graph.version
 
     def _new_plan(self, leaves: list[Any]) -> Plan:
         elements = _elements(self.graph, leaves)
@@ -264,21 +268,18 @@ class ProgramSession:
                 raise
             raise replacement from replacement.__cause__
         plan.steps += 1
+        if plan.takes and threading.current_thread() is threading.main_thread():
+            self._growth.step(grown=self._grew)
         return result
 
     @property
     def steps(self) -> dict[str, int]:
-        """How often each dequeue or read op was needed by a step of the program."""
-        counts: dict[str, int] = {}
-        for plan in [*self._old_plans, *self._plans.values()]:
-            for name in plan.takes if plan.steps else ():
+        """How often each dequeue or read op gave something to a step of the program; 0 where none was successful."""
+        counts = dict(self._counts)
+        for plan in self._plans.values():
+            for name in plan.takes:
                 counts[name] = counts.get(name, 0) + plan.steps
         return counts
-
-    @property
-    def tried(self) -> set[str]:
-        """The dequeue and read ops that steps of the program needed, whether or not they got anything."""
-        return {name for plan in [*self._old_plans, *self._plans.values()] for name in plan.takes}
 
     @property
     def stats(self) -> PipelineStats | None:
@@ -336,7 +337,6 @@ class ProgramSession:
     def _slow(self, words: str) -> None:
         with suppress(TFQueueWarning):  # a program that makes warnings errors would have none raised in this thread
             warnings.warn(words, TFQueueWarning, stacklevel=1)
-        self.told.append(words)
 
     def interrupt(self) -> None:
         """SIGINT has come: free the main thread if it is blocked in a step of this session."""
@@ -365,9 +365,8 @@ class ProgramSession:
         self._left = True
         alive: list[threading.Thread] = []
         if self._watchdog is not None:
-            if self.state.engine != "tfdata":
-                self._watchdog.stop()
-                self.accounts.sampled(self._watchdog.sample())
+            self._watchdog.stop()
+            self.accounts.sampled(self._watchdog.sample())
             self._last_stats = self.stats
             alive = self.runners.stop(_GRACE)
             self._watchdog.release()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from tfqueue.compat import names
 
 QUEUE_CODE = frozenset(("producer", "reader", "batch", "queue", "runner", "provider", "coordinator"))
@@ -122,6 +124,7 @@ _METHOD_STEPS = {
 }
 
 
+@cache
 def kind_of(name: str) -> str | None:
     """The kind of a name, ``"producer"``, ``"reader"``, ``"batch"`` ...; None where it has to do with no pipeline."""
     if name in _KINDS:
@@ -153,6 +156,7 @@ def next_step(name: str, kind: str) -> str:
     return f"{row.modern}  ({row.change})" if row.change and kind in ("missing", "gone") else row.modern
 
 
+@cache
 def missing(name: str) -> names.OldName | None:
     """The row of a name that today's tf.compat.v1 or NumPy lacks; None for one that is there, or not known."""
     if name in ("tf.contrib", "np") or name.startswith("tf.keras"):
