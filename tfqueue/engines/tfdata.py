@@ -28,7 +28,11 @@ def to_dataset(
     The same records, batch sizes, remainder rule, epochs, padding and filters; where the order of the pipeline
     is defined (nothing shuffled, one thread) the same order, bit for bit. Stages run as written, so what they
     compute is bit-equal. Seeded random ops give the same values in every pass (those of unknown shapes, of rare
-    distributions and behind buckets in the first pass only: their kernels go on where they were).
+    distributions, inside a tf.cond or loop and behind buckets in the first pass only: their kernels go on where they
+    were).
+
+    An iterator over it can be saved and restored (`tf.train.Checkpoint`), unless a stage calls Python or has a random
+    op that keeps its own place in the stream of numbers: an unseeded one, or one of those just named.
 
     As every tf.data call it makes ops where it is called: eagerly, or in the default graph.
 
@@ -44,8 +48,9 @@ def to_dataset(
             for all, False for none, or the names of some. ``explain(..., tfdata=True)`` says where each applies.
 
             - ``"decode-late"``: a stage that gives the same for the same record runs after the shuffle, which then
-              holds undecoded records. (A record in a remainder that is dropped is then never decoded, and what is
-              wrong with it never noticed.)
+              holds undecoded records: usually far smaller ones; leave it out where a stage keeps little of a large
+              record. (A record in a remainder that is dropped is then never decoded, and what is wrong with it never
+              noticed.)
             - ``"decode-batches"``: such a stage, if it only parses and moves data, runs once for each batch (needs
               ``"decode-late"``).
             - ``"merge"``: steps that compute nothing, and lists of constants, are no datasets of their own.
