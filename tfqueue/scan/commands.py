@@ -27,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: Namespace) -> int:
     """Run ``scan``; returns the exit code."""
-    from tfqueue.scan.inventory import scan
+    from tfqueue.scan.scanning import scan
     from tfqueue.scan.text import table
 
     inventory = scan(arguments.path)

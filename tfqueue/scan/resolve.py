@@ -64,7 +64,6 @@ class Resolved:
     Attributes:
         references: Every use of a TensorFlow name, in the order of the source.
         calls: Of each function, the names of the functions of the same source that it mentions.
-        decorated: (line, decorator name) of functions.
     """
 
     references: list[Reference] = field(default_factory=list)

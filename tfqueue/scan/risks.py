@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
-from tfqueue.scan.inventory import Risk, _place, scope_of
+from tfqueue.scan.inventory import Risk
 from tfqueue.scan.kinds import kind_of
+from tfqueue.scan.pipelines import scope_of
 from tfqueue.scan.resolve import Reference, Resolved
 from tfqueue.scan.sources import Source
 
@@ -31,7 +32,7 @@ def risks_of(sources: Sequence[tuple[Source, Resolved]]) -> Iterator[Risk]:
         for rule in _RULES:
             found += rule(resolved, everywhere)
         for reference, code, message in sorted(found, key=lambda item: item[0].line):
-            line, cell = _place(source, reference.line)
+            line, cell = source.place(reference.line)
             yield Risk(str(source.path), line, cell, code, message)
 
 

@@ -38,6 +38,13 @@ class Source:
     python2: tuple[python2.Python2Line, ...] = ()
     lines: tuple[tuple[int, int], ...] = field(default=(), repr=False)
 
+    def place(self, line: int) -> tuple[int, int | None]:
+        """The line to tell, and the cell of a notebook."""
+        if self.lines and 0 < line <= len(self.lines):
+            cell, inner = self.lines[line - 1]
+            return inner, cell
+        return line, None
+
 
 def find(path: Path) -> Iterator[Path]:
     """The sources in a folder, in the order of their names; or the one file itself.
