@@ -350,8 +350,11 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
 
 
 def command(*arguments: str, cwd: Path) -> subprocess.Popen:
+    # A shell lets what it starts in the background ignore SIGINT, and children inherit that.
+    text = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    text += "from tfqueue.cli import main; sys.exit(main())"
     return subprocess.Popen(
-        [sys.executable, "-m", "tfqueue.cli", "run", *arguments],
+        [sys.executable, "-c", text, "run", *arguments],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
