@@ -231,6 +231,24 @@ def test_an_error_of_the_loop_goes_through_unchanged(path) -> None:
         raise ZeroDivisionError
 
 
+def _another_session() -> None:
+    with tf.Graph().as_default(), tf1.Session() as session:
+        session.run(tf1.data.make_one_shot_iterator(tf.data.Dataset.range(0)).get_next())
+
+
+def _eager() -> None:
+    next(tf.raw_ops.Reshape(tensor=[1, 2, 3], shape=[2]))
+
+
+@pytest.mark.parametrize(
+    ("go_wrong", "kind"), [(_another_session, tf.errors.OutOfRangeError), (_eager, tf.errors.InvalidArgumentError)]
+)
+def test_an_error_of_another_session_or_of_eager_code_is_the_users_own(path, go_wrong, kind) -> None:
+    with pytest.raises(kind), tfqueue.QueuePipeline(labels([path])) as pipeline:
+        next(pipeline)
+        go_wrong()
+
+
 def test_a_failure_of_the_fetched_ops_themselves(path) -> None:
     def build_fn():
         return tf1.reshape(labels([path])(), tf1.placeholder_with_default([3], [1]))

@@ -168,3 +168,9 @@ def test_the_waiting_of_a_long_run_is_kept_in_groups(steps) -> None:
     assert len(groups) <= 1000
     assert len({group.steps for group in groups[:-1]}) <= 1
     assert [group.at for group in groups] == sorted(group.at for group in groups)
+
+
+def test_a_run_that_is_left_at_once_has_sizes(path) -> None:
+    with tfqueue.QueuePipeline(labels([path], 5, num_epochs=None)) as pipeline:
+        next(pipeline)
+    assert [queue.name for queue in pipeline.stats.queues] == ["input_producer", "batch/fifo_queue"]

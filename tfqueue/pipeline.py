@@ -268,7 +268,7 @@ class QueuePipeline:
         self._run = None
         try:
             run.leave()
-            replacement = run.replacement_for(error)
+            replacement = run.replacement_outside_of_steps(error)
             self._last_stats = run.stats
         finally:
             try:
@@ -393,7 +393,7 @@ class queue_runners:  # noqa: N801 - used like a function, as design and TF1's o
             run.leave()
             closed = {queue.name for queue in run.topology.queues}
             _CLOSED[self._session] = _CLOSED.get(self._session, frozenset()) | closed
-            replacement = run.replacement_for(error)
+            replacement = run.replacement_outside_of_steps(error)
         finally:
             run.release()
         if replacement is None:

@@ -39,6 +39,9 @@ _AFTER_FORK = (
 )
 _first_pid: list[int] = []
 
+# What TensorFlow says in an error of an op that eager code has run.
+_EAGER = "{{function_node __wrapped__"
+
 
 class Run:
     """Starts the runners, watches them, hands out steps, and stops everything.
@@ -223,6 +226,8 @@ class Run:
             interrupts.forget(self._interrupt)
             self._listening = False
         self._watchdog.stop()
+        if self._source is None and not self.runners.stopping:
+            self.accounts.sampled(self._watchdog.sample())
         self._attached.close()
         if self._source is not None:
             self._source.close()
@@ -303,6 +308,15 @@ class Run:
             lowered=self._source is not None,
         )
 
+    def replacement_outside_of_steps(self, error: BaseException | None) -> BaseException | None:
+        """What the user should see instead of ``error``, which left the block.
+
+        An error of another session's, or of eager code, is the user's own, an OutOfRangeError included.
+        """
+        if self._source is None and not self._interrupted and _is_from_elsewhere(error, self.graph):
+            return error
+        return self.replacement_for(error)
+
     # -- told by other threads ---------------------------------------------------------------------------------------
 
     def _stall(self, stalled: PipelineStalled) -> None:
@@ -338,6 +352,13 @@ class Run:
             self.runners.cancel_queues()
         else:
             self._source.close()
+
+
+def _is_from_elsewhere(error: BaseException | None, graph: tf.Graph) -> bool:
+    """Whether TensorFlow has raised an error, but not in a session of this graph."""
+    if not isinstance(error, tf.errors.OpError):
+        return False
+    return bool(error.op.graph is not graph if error.op is not None else _EAGER in str(error))
 
 
 def refuse_after_fork() -> None:
