@@ -8,14 +8,10 @@ _DATA_ALIASES = {
     "AUTOTUNE": "data.AUTOTUNE",
     "Counter": "data.Dataset.counter",
     "CsvDataset": "data.experimental.CsvDataset",
-    "Dataset": "data.Dataset",
-    "FixedLengthRecordDataset": "data.FixedLengthRecordDataset",
     "Iterator": "iter(dataset)",
     "RandomDataset": "data.Dataset.random",
     "Reducer": "data.experimental.Reducer",
     "SqlDataset": "data.experimental.SqlDataset",
-    "TFRecordDataset": "data.TFRecordDataset",
-    "TextLineDataset": "data.TextLineDataset",
     "bucket_by_sequence_length": "Dataset.bucket_by_sequence_length",
     "choose_from_datasets": "data.Dataset.choose_from_datasets",
     "copy_to_device": "data.experimental.copy_to_device",
@@ -41,11 +37,7 @@ _DATA_ALIASES = {
 }
 _DATA_HOMES = {
     "AUTOTUNE": "data.AUTOTUNE",
-    "Dataset": "data.Dataset",
-    "FixedLengthRecordDataset": "data.FixedLengthRecordDataset",
     "Iterator": "data.Iterator",
-    "TFRecordDataset": "data.TFRecordDataset",
-    "TextLineDataset": "data.TextLineDataset",
 }
 _DATA_CHANGES = {
     "shuffle_and_repeat": "the same order of epochs; each epoch is shuffled apart",
@@ -63,6 +55,16 @@ _DATA = (
             removed="2.0",
         )
         for name, today in _DATA_ALIASES.items()
+    ),
+    *(
+        rebuilt(
+            f"contrib.data.{name}",
+            f"contrib.old_dataset:{name}",
+            f"tf.data.{name}",
+            "map(num_threads=, output_buffer_size=) of 1.2 and 1.3 is map(num_parallel_calls=).prefetch()",
+            here=f"tf.compat.v1.data.{name}, with the arguments and methods of 1.2 and 1.3 as well",
+        )
+        for name in ("Dataset", "FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset")
     ),
     rebuilt(
         "contrib.data.batch_and_drop_remainder",

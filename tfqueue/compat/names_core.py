@@ -257,18 +257,25 @@ _LAYERS = [
 _CELLS = "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCell MultiRNNCell ResidualWrapper RNNCell"
 
 
-def _keras(name: str, home: str, modern: str, change: str = "") -> OldName:
+def _keras(name: str, home: str, modern: str, change: str = "", *, replaces: bool = False) -> OldName:
     here = f"tf_keras: {home.rpartition(':')[2]}" if not home.endswith(":") else "tf_keras"
-    return OldName(f"tf.{name}", "keras", here, modern, change, home, "2.16", replaces=True)
+    return OldName(f"tf.{name}", "keras", here, modern, change, home, "2.16", replaces)
 
 
 _KERAS = (
-    _keras("keras.*", "tfqueue.compat.keras_v1:", "tf.keras", "Keras 3 has no graph mode and no sessions"),
+    _keras(
+        "keras.*",
+        "tfqueue.compat.keras_v1:",
+        "tf.keras",
+        "Keras 3 has no graph mode and no sessions",
+        replaces=True,
+    ),
     _keras(
         "keras.estimator.model_to_estimator",
         "tfqueue.compat.estimator:model_to_estimator",
         "tf.keras.Model.fit",
         "models of tf_keras with one output; see tf.estimator",
+        replaces=True,
     ),
     *(
         _keras(f"layers.{name}", f"tfqueue.compat.legacy_layers:{name}", f"tf.keras.layers, {name} by its class name")

@@ -26,12 +26,20 @@ class RestoredModule(ModuleType):
         super().__init__("tensorflow" + name[len("tf") :])
         self._name = name
         self._base_found: Any = _MISSING
+        self._plain: set[str] = set()  # names that the table says nothing about
         self.__path__: list[str] = []  # a package, for `import tensorflow.contrib.slim`
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute in self._plain:
+            return getattr(self._base_found, attribute)
         if attribute.startswith("__") and attribute not in ("__version__", "__git_version__", "__compiler_version__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {attribute!r}")
-        return _attribute(f"{self._name}.{attribute}", self._base, attribute)
+        found, own = _attribute(f"{self._name}.{attribute}", self._base, attribute)
+        if own:  # not kept here: a program may put something else into TensorFlow's module
+            self._plain.add(attribute)
+        else:
+            self.__dict__[attribute] = found
+        return found
 
     def __dir__(self) -> Iterable[str]:
         gone = {row.name for row in names.below(self._name) if row.kind == "gone"}
@@ -78,19 +86,21 @@ def _base_of(name: str) -> Any:
     return None if found is _MISSING else found
 
 
-def _attribute(name: str, base: Any, attribute: str) -> Any:
+def _attribute(name: str, base: Any, attribute: str) -> tuple[Any, bool]:
+    """What a name is, and whether it is simply today's module's own."""
     row = names.lookup(name)
     exact = row is not None and row.name == name
     own = _MISSING if exact and row is not None and row.replaces else _own(base, attribute)
     if own is not _MISSING:
-        return module(name) if isinstance(own, ModuleType) and _laid_over(name) else own
+        laid_over = isinstance(own, ModuleType) and _laid_over(name)
+        return (module(name), False) if laid_over else (own, True)
     if exact and row is not None:
         found = names.load(row)
         if row.removed:  # the others are noted when a program uses their old form
             names.touch(row)
-        return found
+        return found, False
     if names.below(name):
-        return module(name)
+        return module(name), False
     if row is not None and row.kind == "gone":
         raise CannotRestore(
             f"{name} was removed in TensorFlow {row.removed} and cannot be restored: {row.here}. Today: {row.modern}",

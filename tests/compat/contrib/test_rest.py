@@ -157,6 +157,33 @@ def test_datasets_of_contrib(tmp_path: Path) -> None:
         data.sliding_window_batch(2, stride=1, window_shift=1)
 
 
+def test_datasets_of_1_2(tmp_path: Path) -> None:
+    data = tf.contrib.data
+    path = tmp_path / "lines"
+    path.write_text("1\n2\nx\n4\n", encoding="utf-8")
+    lines = data.TextLineDataset([str(path)])
+    assert isinstance(lines, data.Dataset)
+    numbers = lines.map(tf.string_to_number, num_threads=2, output_buffer_size=10).ignore_errors()
+    assert values(numbers.map(lambda n: n * 2, num_threads=3)) == [2.0, 4.0, 8.0]
+    pairs = data.Dataset.zip((data.Dataset.range(5), data.Dataset.range(5, 10)))
+    batched = pairs.filter(lambda a, b: a > 0).batch(3)
+    assert [a.tolist() for a, _ in values(batched)] == [[1, 2, 3], [4]]
+    assert values(batched.unbatch()) == [(1, 6), (2, 7), (3, 8), (4, 9)]
+    assert values(data.Dataset.range(2).enumerate(5)) == [(5, 0), (6, 1)]
+    grouped = data.Dataset.range(6).group_by_window(lambda n: n % 2, lambda _, window: window.batch(3), 3)
+    assert [batch.tolist() for batch in values(grouped)] == [[0, 2, 4], [1, 3, 5]]
+    sparse = data.Dataset.range(1, 3).map(lambda n: tf.fill([n], n)).dense_to_sparse_batch(2, [4])
+    assert values(sparse)[0].values.tolist() == [1, 2, 2]
+    iterator = data.Iterator.from_structure(numbers.output_types, numbers.output_shapes)
+    next_value, start = iterator.get_next(), iterator.make_initializer(numbers)
+    with tf1.Session() as session:
+        session.run(start)
+        assert session.run(next_value) == 1.0
+    assert values(tf1.data.Dataset.range(3).flat_map(lambda n: data.Dataset.from_tensors(n).repeat(2)))[-1] == 2
+    with pytest.raises(InvalidArgument, match="old name"):
+        lines.map(tf.string_to_number, num_threads=2, num_parallel_calls=2)
+
+
 def test_read_batch_features_of_datasets(tmp_path: Path) -> None:
     path = str(tmp_path / "a.tfrecord")
     with tf2.io.TFRecordWriter(path) as writer:

@@ -170,7 +170,8 @@ def _shares_so_far(labels: Any, classes: int) -> Any:
             trainable=False,
         )
     new = tf.reduce_sum(tf.one_hot(tf.reshape(labels, [-1]), classes, dtype=tf.int64), axis=0)
-    return tf.cast(tf1.assign_add(seen, new, use_locking=True), tf.float32) / tf.cast(tf.reduce_sum(seen), tf.float32)
+    counts = tf.cast(tf1.assign_add(seen, new, use_locking=True), tf.float32)
+    return counts / tf.reduce_sum(counts)
 
 
 def _chances(target: Any, initial: Any) -> Any:
