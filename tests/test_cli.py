@@ -103,6 +103,11 @@ def test_explain_shows_the_stages(module, capsys) -> None:
     assert "FIFO queue batch/fifo_queue: capacity 32" in capsys.readouterr().out
 
 
+def test_explain_says_what_makes_the_tf_data_twin_fast(module, capsys) -> None:
+    assert main(["explain", "--tfdata", f"{module}:legacy"]) == 0
+    assert "tf.data: can be lowered; speed passes that apply\n  - prefetch: the batches" in capsys.readouterr().out
+
+
 def test_records_are_counted_described_and_verified(module, tmp_path, capsys) -> None:
     assert main(["check", f"{module}:legacy", f"{module}:modern"]) == 0
     capsys.readouterr()
