@@ -84,6 +84,11 @@ VALUES: dict[str, tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = {
         {"change": on("image", lambda i: tf.gather(i, [1, 2, 0], axis=-1))},
         {},
     ),
+    "no colour": (
+        ("grayscale",),
+        {"decoder": lambda e: tf.image.grayscale_to_rgb(tf.cast(tf.image.decode_jpeg(e, channels=1), tf.float32))},
+        {},
+    ),
     "flipped left to right": (("flipped",), {"change": on("image", lambda i: i[:, ::-1])}, {}),
     "flipped upside down": (("flipped",), {"change": on("image", lambda i: i[::-1])}, {}),
     "rotated by 180": (("flipped",), {"change": on("image", lambda i: i[::-1, ::-1])}, {}),

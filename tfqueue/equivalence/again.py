@@ -42,7 +42,7 @@ def run_again(
             second = Observation(side, run, limit)
             if second.peek() is None:
                 return None
-            second.prepare(first.names, first.batched, first.casts, first.nested)
+            second.prepare(first.names, first.batched, first.casts, first.nested, first.rounded)
             while not failed and (chunk := second.pull()) is not None:
                 try:
                     if harvest is not None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tfqueue.equivalence.leaves import Array, Dense, Leaf
+from tfqueue.equivalence.leaves import Array, Dense, Leaf, as_plain_floats
 from tfqueue.equivalence.observe import Chunk
 from tfqueue.equivalence.options import Options
 
 _PAIRS = 64
 _PAIR_BYTES = 4 << 20
+_ENOUGH = 6
 
 
 @dataclass(slots=True)
@@ -211,7 +212,10 @@ def _near(left: list[Leaf], right: list[Leaf]) -> bool | None:
         return None
     one = np.nan_to_num(np.stack([a for a, _ in rows]).reshape(len(rows), -1).astype(np.float64))
     two = np.nan_to_num(np.stack([b for _, b in rows]).reshape(len(rows), -1).astype(np.float64))
-    for a, b in ((one, two), (_normal(one), _normal(two))):
+    normal = (
+        [(_normal(one), _normal(two))] if one.shape[1] >= _ENOUGH else []
+    )  # of two numbers nothing is left but a sign
+    for a, b in [(one, two), *normal]:
         own = np.median(np.abs(a - b).mean(axis=1))
         other = np.median(np.abs(a - np.roll(b, 1, axis=0)).mean(axis=1))
         if other > 0 and own < other / 2:
@@ -219,7 +223,9 @@ def _near(left: list[Leaf], right: list[Leaf]) -> bool | None:
     if one.shape[1] == 1:
         if len(rows) < 8 or np.ptp(one) == 0 or np.ptp(two) == 0:
             return None
-        return bool(np.corrcoef(one[:, 0], two[:, 0])[0, 1] > 0.9)
+        own, other = (float(np.corrcoef(one[:, 0], b)[0, 1]) for b in (two[:, 0], np.roll(two[:, 0], 1)))
+        # Numbers in a slow order, such as labels of sorted files, are near those of their neighbours, too.
+        return own > 0.9 and 1 - own < 0.3 * (1 - other)
     return False
 
 
@@ -237,6 +243,8 @@ def add_values(
     """
     stats.records += len(rows)
     one, two = _values(left, rows), _values(right, rows)
+    if one is not None and two is not None:
+        one, two = as_plain_floats(one), as_plain_floats(two)
     if one is None or two is None or one.shape != two.shape or (one.dtype == object) != (two.dtype == object):
         stats.incomparable += len(rows)
         far[rows] = True
@@ -248,21 +256,41 @@ def add_values(
         beyond = unequal
         _worst(stats, unequal.astype(np.float64), one, two, rows, first)
     else:
-        with np.errstate(all="ignore"):
-            distance = np.abs(one.astype(np.float64) - two.astype(np.float64))
-            distance = np.where(unequal, np.where(np.isnan(distance), np.inf, distance), 0.0)
-            rtol, atol = options.tolerance(stats.feature)
-            allowed = atol + rtol * np.abs(one.astype(np.float64))
-            beyond = unequal & ~(distance <= allowed)
-            finite = distance[np.isfinite(distance)]
+        apart = np.where(unequal, distance(one, two), 0.0)
+        beyond = unequal & ~within(one, two, apart, options.tolerance(stats.feature))
+        finite = apart[np.isfinite(apart)]
         stats.sum_abs += float(finite.sum())
-        apart = ulps(one, two)
-        if apart is not None and apart.size:
-            usable = apart[unequal & np.isfinite(distance)]
+        steps = ulps(one, two)
+        if steps is not None and steps.size:
+            usable = steps[unequal & np.isfinite(apart)]
             stats.max_ulp = max(stats.max_ulp or 0, int(usable.max(initial=0)))
-        _worst(stats, distance, one, two, rows, first)
+        _worst(stats, apart, one, two, rows, first)
     stats.beyond += int(np.count_nonzero(beyond))
     far[rows] |= beyond.reshape(len(rows), -1).any(axis=1)
+
+
+def distance(one: Array, two: Array) -> Array:
+    """How far unequal elements are apart, as float64; infinite where one of them is NaN or infinite."""
+    with np.errstate(all="ignore"):
+        apart = np.abs(one.astype(np.float64) - two.astype(np.float64))
+    if one.dtype.kind in "biu" and two.dtype.kind in "biu":
+        apart = np.maximum(apart, 1.0)  # beyond 2**53, integers may differ though their nearest floats do not
+    return np.where(np.isnan(apart), np.inf, apart)
+
+
+def within(one: Array, two: Array, apart: Array, tolerance: tuple[float, float]) -> Array:
+    """Which elements are within a tolerance; an infinity is near nothing but itself.
+
+    Args:
+        one: The reference's elements.
+        two: The candidate's.
+        apart: Their distances, as `distance` gives them.
+        tolerance: (rtol, atol).
+    """
+    rtol, atol = tolerance
+    with np.errstate(all="ignore"):
+        allowed = atol + rtol * np.abs(one.astype(np.float64))
+        return np.asarray((one == two) | ((apart <= allowed) & np.isfinite(apart)))
 
 
 def _values(leaf: Leaf, rows: Array) -> Array | None:

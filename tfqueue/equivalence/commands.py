@@ -57,12 +57,15 @@ def run_check(arguments: Namespace) -> int:
     # Here, not above: the help of the command line must not wait for numpy and TensorFlow.
     from tfqueue.equivalence.comparison import compare
     from tfqueue.equivalence.report import UNDECIDED
+    from tfqueue.errors import InvalidArgument
 
     if arguments.html:
         # Looked at first: a page that cannot be written is not found out after minutes of comparing.
         from tfqueue.views.html.gallery import check_html_path
 
         check_html_path(arguments.html)
+    if arguments.json and not os.path.isdir(os.path.dirname(arguments.json) or "."):
+        raise InvalidArgument(f"--json {arguments.json}: the folder does not exist; create it first")
     reference, candidate = _side(arguments.reference), _side(arguments.candidate, queue=arguments.queue)
     report = compare(
         reference,

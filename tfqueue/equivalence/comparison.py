@@ -20,6 +20,7 @@ from tfqueue.equivalence.options import Options, Tolerance, checked
 from tfqueue.equivalence.pairing import Pairing, layouts, pair_features
 from tfqueue.equivalence.progress import Progress
 from tfqueue.equivalence.report import DIFFERENT, EQUIVALENT, SAME, UNDECIDED, CheckResult, Orders, Report
+from tfqueue.equivalence.rounding import Rounded, learn
 from tfqueue.equivalence.second_look import look_again
 from tfqueue.equivalence.streams import Run, Side, side_of
 from tfqueue.errors import InvalidArgument, InvalidStream, NotEquivalent, PipelineError
@@ -93,12 +94,20 @@ def compare(
     sides = side_of(reference, "reference"), side_of(candidate, "candidate")
     if reference is candidate and not sides[0].repeatable:
         raise InvalidArgument("reference and candidate are the same iterator, which can be read only once")
+    if reference is candidate and sides[0].kind == "QueuePipeline":
+        raise InvalidArgument(
+            "reference and candidate are the same QueuePipeline, which runs once at a time; make a second one"
+        )
     evidence = observe(sides[0], sides[1], options, progress=progress)
     padded = _padded_inside(evidence)
     if padded and sides[0].repeatable and sides[1].repeatable:
         evidence = observe(sides[0], sides[1], options, progress=progress, nested=padded)
-    evidence.look = look_again(evidence)
     with np.errstate(all="ignore"):  # values may be anything, signalling NaN among them
+        evidence.look = look_again(evidence)
+        rounded = learn(evidence)
+        if rounded:
+            evidence.aside = observe(sides[0], sides[1], options, nested=padded, rounded=rounded)
+            evidence.aside.look = look_again(evidence.aside)
         return judge(evidence)
 
 
@@ -170,7 +179,13 @@ def _padded_inside(evidence: Evidence) -> frozenset[int]:
 
 
 def observe(
-    left: Side, right: Side, options: Options, *, progress: bool = False, nested: frozenset[int] = frozenset()
+    left: Side,
+    right: Side,
+    options: Options,
+    *,
+    progress: bool = False,
+    nested: frozenset[int] = frozenset(),
+    rounded: Mapping[int, Rounded] | None = None,
 ) -> Evidence:
     """Read both sides to their ends, side by side.
 
@@ -180,13 +195,14 @@ def observe(
         options: The options of the comparison.
         progress: Whether to show how far it is.
         nested: The numbers of the features that are padded along an axis after their first.
+        rounded: By the number of a feature, what takes values that differ by rounding for equal.
     """
     with _opened(left) as (left_run, left_error), _opened(right) as (right_run, right_error):
         if left_run.endless and right_run.endless and options.max_records is None:
             raise InvalidArgument("both sides never end (repeat() without a count); give max_records")
         reference = Observation(left, left_run, options.max_records)
         candidate = Observation(right, right_run, options.max_records)
-        evidence = _Reading(reference, candidate, options, progress, nested).run()
+        evidence = _Reading(reference, candidate, options, progress, nested, rounded or {}).run()
     for observation, errors in ((reference, left_error), (candidate, right_error)):
         if errors and observation.ended == "clean":
             observation.ended, observation.error = "error", errors[0]
@@ -231,9 +247,16 @@ class _Reading:
     """The pass over both sides: the side that has delivered fewer records is asked next."""
 
     def __init__(
-        self, reference: Observation, candidate: Observation, options: Options, progress: bool, nested: frozenset[int]
+        self,
+        reference: Observation,
+        candidate: Observation,
+        options: Options,
+        progress: bool,
+        nested: frozenset[int],
+        rounded: Mapping[int, Rounded],
     ) -> None:
         self.nested = nested
+        self.rounded = rounded
         self.progress = Progress(progress)
         self.reference = reference
         self.candidate = candidate
@@ -269,8 +292,9 @@ class _Reading:
         batched = layouts(left, right, pairing)
         ones, twos = dict(left), dict(right)
         casts = tuple(_cast(ones[a], twos[b]) for a, b in pairing.pairs)
-        self.reference.prepare(tuple(a for a, _ in pairing.pairs), batched[0], (None,) * len(casts), self.nested)
-        self.candidate.prepare(tuple(b for _, b in pairing.pairs), batched[1], casts, self.nested)
+        plain = (None,) * len(casts)
+        self.reference.prepare(tuple(a for a, _ in pairing.pairs), batched[0], plain, self.nested, self.rounded)
+        self.candidate.prepare(tuple(b for _, b in pairing.pairs), batched[1], casts, self.nested, self.rounded)
         self.aligned = Aligned(self.reference.names, self.options)
         return pairing
 

@@ -47,6 +47,7 @@ class Evidence:
         shapes: The shapes batch against batch.
         options: The options of the comparison.
         look: What the second look found, where the records differ.
+        aside: The same with rounding put aside, where values differ by rounding; else None.
     """
 
     reference: Observation
@@ -56,6 +57,7 @@ class Evidence:
     shapes: BatchShapes
     options: Options
     look: SecondLook | None = None
+    aside: Evidence | None = None
 
     @cached_property
     def same_sequence(self) -> bool:
@@ -72,6 +74,11 @@ class Evidence:
         return self.same_sequence or (
             self.reference.count == self.candidate.count and self.reference.fingerprint == self.candidate.fingerprint
         )
+
+    @property
+    def nothing_lost(self) -> bool:
+        """True if both sides delivered the same records, but for those that a dropped last batch leaves to chance."""
+        return self.same_records or (self.look is not None and self.look.remainder is not None)
 
     @property
     def close_in_place(self) -> bool:

@@ -417,6 +417,23 @@ def as_one_record(leaf: Leaf) -> Leaf:
     return Ragged((outer, *leaf.splits), leaf.values)
 
 
+def is_float(dtype: Any) -> bool:
+    """Whether a numpy dtype holds floats, those of TensorFlow that numpy itself lacks (bfloat16, float8) included."""
+    return bool(dtype.kind == "f" or dtype.name.startswith(("bfloat", "float8")))
+
+
+def as_plain_floats(array: Array) -> Array:
+    """Floats that numpy itself lacks (bfloat16, float8) as float32, which holds them all; others as they are."""
+    return array.astype(np.float32) if array.dtype.kind not in "biufcO" and is_float(array.dtype) else array
+
+
+def values_of(leaf: Leaf) -> Array:
+    """All values of a leaf, without its structure; none of a golden's."""
+    if isinstance(leaf, Digested):
+        return np.zeros(0)
+    return leaf.array if isinstance(leaf, Dense) else leaf.values
+
+
 def as_array(value: Any) -> Array:
     """One feature of one record, as `row` gives it, as an array; nested ragged rows as an array of their
     text.

@@ -19,6 +19,7 @@ _GRID = 8
 _QUANTILES = 24
 _SMALL = 6
 _ACCEPT = 0.5
+_NEARLY = 0.02  # so near only a record and itself are; an equal label must not outweigh it
 _DISTRIBUTION = 1
 
 
@@ -65,7 +66,7 @@ def match_records(left: list[Chunk], right: list[Chunk], background: list[Chunk]
         if chance * len(right) < 0.05:
             rare.add(index)
         bonus += np.where(equal, 2.0 if index in rare else 0.3 * (1 - chance), 0.0)
-    cost = cost - bonus
+    cost = cost - bonus - np.where(cost < _NEARLY, 0.5, 0.0)
     matches = []
     taken_left, taken_right = set(), set()
     for flat in np.argsort(cost, axis=None, kind="stable"):

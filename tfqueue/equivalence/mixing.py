@@ -19,6 +19,7 @@ Places = npt.NDArray[np.int64]
 
 _QUANTILE = 0.25
 _RUNS = 8
+_NATS = 14.0  # exp(-14) is about 1e-6
 LEAST_TO_TELL = 1000  # records below which chance is too wide
 
 
@@ -84,6 +85,68 @@ def buffered(count: int, size: int, rng: np.random.Generator) -> Places:
             buffer[at] = buffer[-1]
             buffer.pop()
     return out
+
+
+def earliest(source: Words, delivered: Words) -> int:
+    """How many places early a record comes at most; a buffer of b records delivers none b places early or more."""
+    numbers, places = source_numbers(source, delivered)
+    return int((numbers - places).max(initial=0))
+
+
+def least_earliness(size: int, count: int) -> float:
+    """How early the earliest record comes at least, but for one stream in a million, from a buffer of ``size`` records.
+
+    While the buffer is full, a delivery takes a record that is x * size places early or more with a probability of
+    1 - exp(x - 1), so that in n deliveries none is with one of exp(-n * (1 - x)). A buffer that holds all records gives
+    them in any order with equal chance; of count records, none x * count places early then has a chance of about
+    exp(-count * (1 - x)**2 / 2).
+
+    Args:
+        size: Records in the buffer.
+        count: Records in the source.
+    """
+    if size >= count:
+        return count - float(np.sqrt(2 * _NATS * count))
+    return size * (1 - _NATS / (count - size))
+
+
+def still_near(source: Words, delivered: Words, within: int) -> float:
+    """The share of deliveries that follow a record at most ``within`` places away in the source.
+
+    The larger the buffer, the smaller it is; and it hardly changes when whole blocks of the source, such as files, come
+    in another order, as records of other blocks are far away.
+    """
+    numbers, places = source_numbers(source, delivered)
+    ordered = numbers[np.argsort(places, kind="stable")]
+    return float(np.mean(np.abs(np.diff(ordered)) <= within)) if len(ordered) > 1 else 0.0
+
+
+def most_still_near(source: Words, size: int, within: int, seed: int = 0) -> float:
+    """The most that chance allows `still_near` of a buffer of ``size`` records to be, by simulated runs."""
+    rng = np.random.default_rng(seed)
+    values = [still_near(source, source[buffered(len(source), size, rng)], within) for _ in range(_RUNS)]
+    return float(np.mean(values) + max(6 * np.std(values, ddof=1), 0.1 * np.mean(values)))
+
+
+def whole_pass_reach(source: Words, passes: int, upto: int, seed: int = 0) -> Reach:
+    """As `expected_reach`, for whole passes in any order with equal chance."""
+    rng = np.random.default_rng(seed)
+    length = len(source) // max(1, passes)
+    parts = [source[i : i + length] for i in range(0, len(source), max(1, length))]
+    values = [reach(source, np.concatenate([rng.permutation(part) for part in parts]), upto) for _ in range(4 * _RUNS)]
+    mean, spread = float(np.mean(values)), float(np.std(values, ddof=1))
+    margin = max(6 * spread, 1.0)
+    return Reach(mean - margin, mean, mean + margin)
+
+
+def repeat_distance(digests: Words) -> tuple[int, float] | None:
+    """(least, median) places between two deliveries of one record; None where each record comes once."""
+    order = np.argsort(digests, kind="stable")
+    again = digests[order][1:] == digests[order][:-1]
+    if not again.any():
+        return None
+    steps = np.diff(order)[again]
+    return int(steps.min()), float(np.median(steps))
 
 
 def expected_reach(source: Words, size: int, upto: int, seed: int = 0) -> Reach:

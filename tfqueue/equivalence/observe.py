@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from tfqueue.equivalence.leaves import (
     flatten,
     skeleton,
     spread,
+    values_of,
 )
 from tfqueue.equivalence.ordering import Ordering
 from tfqueue.equivalence.report import FeatureReport, Location, SideReport
@@ -159,10 +160,11 @@ class FeatureView:
             known: True if they were found equal to the other side's, so that no NaN is among them.
         """
         self.fingerprint = (self.fingerprint + number) % 2**64
-        if known or not isinstance(leaf, Dense) or leaf.array.dtype.kind != "f" or not leaf.array.size:
-            return
-        if np.isnan(np.min(leaf.array)):
-            rows = np.isnan(leaf.array.reshape(leaf.size, -1)).any(axis=1)
+        values = values_of(leaf)
+        if known or not values.size or values.dtype.kind in "biuO":
+            return  # bool, integers and strings have no NaN
+        if np.isnan(np.min(values)):
+            rows = _nan_rows(leaf)
             if self.first_nan is None:
                 self.first_nan = first + int(np.argmax(rows))
             self.nan_records += int(rows.sum())
@@ -171,6 +173,13 @@ class FeatureView:
     def shape(self) -> tuple[int | None, ...]:
         """The shape of a record, None where a dimension changes."""
         return tuple(a if a == b else None for a, b in zip(self.low, self.high, strict=True))
+
+
+def _nan_rows(leaf: Leaf) -> Any:
+    """Which records of a leaf of floats hold a NaN."""
+    if isinstance(leaf, Dense):
+        return np.isnan(leaf.array.reshape(leaf.size, -1)).any(axis=1)
+    return np.array([bool(np.isnan(values_of(leaf.rows(i, i + 1))).any()) for i in range(leaf.size)])
 
 
 def _joinable(one: tuple[Leaf, ...], two: tuple[Leaf, ...]) -> bool:
@@ -230,8 +239,10 @@ class Observation:
         self.kept: list[Chunk] = []
         self.fingerprint = 0
         self.batched = True
+        self._features: frozenset[str] = frozenset()
         self.casts: tuple[Any, ...] = ()
         self.nested: frozenset[int] = frozenset()
+        self.rounded: Mapping[int, Any] = {}
         self._digests = array("Q")
         self._batches: Iterator[Any] = run.batches
         self._max = max_records
@@ -258,18 +269,32 @@ class Observation:
             return None
         try:
             self.structure = self._skeleton or skeleton(self._first)
-            return flatten(self._first)
+            features = flatten(self._first)
+            self._features = frozenset(name for name, _ in features)
+            return features
         except TFQueueError as error:
             self._fail(error)
             return None
 
     def prepare(
-        self, names: tuple[str, ...], batched: bool, casts: tuple[Any, ...], nested: frozenset[int] = frozenset()
+        self,
+        names: tuple[str, ...],
+        batched: bool,
+        casts: tuple[Any, ...],
+        nested: frozenset[int] = frozenset(),
+        rounded: Mapping[int, Any] | None = None,
     ) -> None:
-        """Set which features are compared, in which order, what a record is, and to what dtype values are
-        cast.
+        """Set which features are compared, in which order, and how.
+
+        Args:
+            names: The features, by this side's names.
+            batched: Whether axis 0 counts records.
+            casts: The dtype to read each feature's numbers in, or None for its own.
+            nested: The numbers of the features that are padded along an axis after their first.
+            rounded: By the number of a feature, the `Rounded` that gives its digests without rounding.
         """
         self.names, self.batched, self.casts, self.nested = names, batched, casts, nested
+        self.rounded = rounded or {}
         self.views = [FeatureView(name) for name in names]
 
     def pull(self, twin: Chunk | None = None) -> Chunk | None:
@@ -364,6 +389,12 @@ class Observation:
                 f"batches had; "
                 f"it has: {', '.join(found)}"
             )
+        new = [name for name in found if name not in self._features]
+        if new:
+            raise InvalidStream(
+                f"batch {self.batches} of the {self.side.role} has the feature {new[0]}, which earlier batches lacked; "
+                f"they had: {', '.join(sorted(self._features))}"
+            )
         features = tuple((name, found[name]) for name in self.names)
         if not self.batched:
             return tuple(as_one_record(leaf) for _, leaf in features)
@@ -385,9 +416,7 @@ class Observation:
             twin is not None and _same(a, b) for a, b in zip(leaves, twin.leaves if twin else leaves, strict=True)
         )
         digests = tuple(
-            twin.features[i]
-            if twin is not None and same[i]
-            else feature_digests(cast(leaf, self.casts[i]), nested=i in self.nested)
+            twin.features[i] if twin is not None and same[i] else self._feature(leaf, i)
             for i, leaf in enumerate(leaves)
         )
         if twin is not None and all(same):
@@ -398,6 +427,14 @@ class Observation:
             chunk = Chunk(first, leaves, digests, records, prints)
         self._remember(chunk, same)
         return chunk
+
+    def _feature(self, leaf: Leaf, index: int) -> Words:
+        plain = cast(leaf, self.casts[index])
+        digests = feature_digests(plain, nested=index in self.nested)
+        if index in self.rounded:
+            digests = self.rounded[index].words(plain, digests)
+        changed = changed_by_cast(leaf, plain)
+        return digests if changed is None else np.where(changed, ~digests, digests)
 
     def _remember(self, chunk: Chunk, same: tuple[bool, ...]) -> None:
         for view, leaf, number, known in zip(self.views, chunk.leaves, chunk.prints, same, strict=False):
@@ -449,3 +486,17 @@ def cast(leaf: Leaf, dtype: Any) -> Leaf:
         return leaf
     with np.errstate(all="ignore"):
         return Dense(leaf.array.astype(dtype))
+
+
+def changed_by_cast(leaf: Leaf, plain: Leaf) -> Any:
+    """The records whose integers another dtype cannot hold; None if there are none. Floats may be rounded."""
+    if plain is leaf or not isinstance(leaf, Dense) or not isinstance(plain, Dense):
+        return None
+    before, after = leaf.array, plain.array
+    if before.dtype.kind not in "biu" and after.dtype.kind not in "biu":
+        return None
+    if np.can_cast(before.dtype, after.dtype, "safe"):
+        return None
+    with np.errstate(all="ignore"):
+        rows = (after != before).reshape(leaf.size, -1).any(axis=1)
+    return rows if rows.any() else None

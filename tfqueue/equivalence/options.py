@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 from tfqueue.errors import InvalidArgument
@@ -87,17 +88,17 @@ def checked(
         atol=_amount(atol, "atol"),
         tolerances=None if tolerances is None else {str(k): _tolerance(v, str(k)) for k, v in tolerances.items()},
         equal_nan=bool(equal_nan),
-        max_records=max_records,
-        samples=samples,
+        max_records=None if max_records is None else int(max_records),
+        samples=int(samples),
     )
 
 
 def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _amount(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
         raise InvalidArgument(f"{name} must be a finite number, 0 or more; got {value!r}")
     return float(value)
 
@@ -105,6 +106,6 @@ def _amount(value: Any, name: str) -> float:
 def _tolerance(value: Any, feature: str) -> Tolerance:
     if isinstance(value, (tuple, list)) and len(value) == 2:
         return _amount(value[0], f"rtol of {feature}"), _amount(value[1], f"atol of {feature}")
-    if isinstance(value, (int, float)):
+    if isinstance(value, Real):
         return 0.0, _amount(value, f"tolerance of {feature}")
     raise InvalidArgument(f"the tolerance of {feature} must be (rtol, atol) or one absolute tolerance; got {value!r}")

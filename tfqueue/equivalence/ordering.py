@@ -21,6 +21,9 @@ class Ordering:
         passes_shuffled: True if a producer shuffles whole passes (of files or records), or several threads
             read.
         random_ops: True if the graph makes random numbers apart from shuffling.
+        producer: What a producer shuffles as a whole before the queues: ``"records"``, ``"files"`` or nothing.
+        threads: The most threads that fill one queue.
+        racing: True if different ops fill one queue, so that no order of the source is defined.
     """
 
     defined: bool | None = None
@@ -30,6 +33,9 @@ class Ordering:
     shuffled: bool = False
     passes_shuffled: bool = False
     random_ops: bool = False
+    producer: str = ""
+    threads: int = 1
+    racing: bool = False
 
 
 def of_graph(graph: Any) -> Ordering:
@@ -50,21 +56,29 @@ def of_graph(graph: Any) -> Ordering:
     runners = graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS)
     threads = max((len(runner.enqueue_ops) for runner in runners), default=0)
     many = producer is not None or threads > 1
+    shuffles = "" if producer is None else _unit(graph)
+    racing = any(len({op.name for op in runner.enqueue_ops}) > 1 for runner in runners)
     if queues:
         capacity = sum(op.get_attr("capacity") for op in queues)
         least = queues[-1].get_attr("min_after_dequeue")
         words = f"shuffled by {queues[-1].name} (capacity {queues[-1].get_attr('capacity')}, min_after_dequeue {least})"
-        return Ordering(False, words, capacity, least, True, many, random)
+        return Ordering(False, words, capacity, least, True, many, random, shuffles, threads, racing)
     if producer is not None:
         words = f"the producer shuffles ({producer.name})"
-        return Ordering(False, words, shuffled=True, passes_shuffled=True, random_ops=random)
+        return Ordering(False, words, None, None, True, True, random, shuffles, threads, racing)
     if threads > 1:
         busiest = max(runners, key=lambda runner: len(runner.enqueue_ops))
         words = f"{threads} threads fill {busiest.name}"
-        return Ordering(False, words, passes_shuffled=True, random_ops=random)
+        return Ordering(False, words, passes_shuffled=True, random_ops=random, threads=threads, racing=racing)
     if not runners:
         return Ordering(None, "the graph has no queue runner", random_ops=random)
     return Ordering(True, "no shuffling, one thread a queue", random_ops=random)
+
+
+def _unit(graph: Any) -> str:
+    """What a producer that shuffles shuffles: files, if a reader takes several records from each, else records."""
+    readers = {op.type for op in graph.get_operations() if "Reader" in op.type and not op.type.startswith("ReaderRead")}
+    return "files" if any(not kind.startswith("WholeFileReader") for kind in readers) else "records"
 
 
 _RANDOM = (
@@ -78,6 +92,16 @@ _RANDOM = (
     "StatelessRandomUniform",
     "StatelessRandomUniformV2",
     "RandomCrop",
+    "StatelessRandomUniformInt",
+    "StatelessRandomUniformIntV2",
+    "StatelessRandomNormal",
+    "StatelessRandomNormalV2",
+    "StatelessTruncatedNormal",
+    "StatelessTruncatedNormalV2",
+    "StatelessSampleDistortedBoundingBox",
+    "StatefulUniform",
+    "StatefulStandardNormalV2",
+    "StatefulUniformInt",
 )
 
 
@@ -107,6 +131,22 @@ def of_dataset(dataset: Any) -> Ordering:
         except (AttributeError, NotImplementedError, TypeError):
             return Ordering()
     return found or Ordering(None, "a Dataset without shuffle")
+
+
+def makes_random_numbers(dataset: Any) -> bool:
+    """Whether the functions of a Dataset make random numbers; False where it cannot be written out as a graph."""
+    tf = sys.modules["tensorflow"]
+    try:
+        written = tf.raw_ops.DatasetToGraphV2(
+            input_dataset=tf.data.experimental.to_variant(dataset),
+            external_state_policy=1,
+            strip_device_assignment=True,
+        )
+        graph = tf.compat.v1.GraphDef.FromString(written.numpy())
+    except (tf.errors.OpError, AttributeError, TypeError, ValueError):
+        return False
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    return any(node.op in _RANDOM for node in nodes)
 
 
 def _undetermined(node: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tfqueue.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -236,12 +239,18 @@ class Report:
 
         Args:
             path: Where to write it as well (UTF-8; appears whole or not at all), or None.
+
+        Raises:
+            InvalidArgument: ``path`` cannot be written.
         """
         from tfqueue.equivalence.jsonform import dumps, write
 
         text = dumps(self)
         if path is not None:
-            write(path, text)
+            try:
+                write(path, text)
+            except OSError as error:
+                raise InvalidArgument(f"cannot write the report to {os.fspath(path)!r}: {error.strerror}") from error
         return text
 
     def to_html(

@@ -38,6 +38,7 @@ class SecondLook:
         missing: Records that only the reference has, with values, beyond those in ``matches``.
         extra: Records that only the candidate has, with values, beyond those in ``matches``.
         reference_again: A second run of the reference, or None.
+        candidate_again: A second run of the candidate, or None.
         source: A run of the reference without shuffling and with one thread a queue, or None.
         blueprint: The graph of the reference, to be run with changes, or None.
         within: How many records are not equal but were all paired within the tolerances, wherever they stand.
@@ -49,6 +50,7 @@ class SecondLook:
     missing: list[Chunk] = field(default_factory=list)
     extra: list[Chunk] = field(default_factory=list)
     reference_again: Observation | None = None
+    candidate_again: Observation | None = None
     source: Observation | None = None
     blueprint: Blueprint | None = None
     within: int = 0
@@ -65,9 +67,10 @@ def look_again(evidence: Evidence) -> SecondLook:
         if evidence.options.order != "any" and not evidence.same_sequence:
             if evidence.reference.ordering.shuffled:
                 _experiment(evidence, look, limit=_SOURCE)
-            if look.source is None and not evidence.reference.ordering.defined:
-                count = evidence.reference.count
-                look.reference_again = run_again(evidence.reference) if LEAST_TO_TELL <= count <= _SOURCE else None
+            countable = LEAST_TO_TELL <= evidence.reference.count <= _SOURCE
+            if look.source is None and not evidence.reference.ordering.defined and countable:
+                look.reference_again = run_again(evidence.reference)
+                look.candidate_again = run_again(evidence.candidate)
         return look
     missing, extra = evidence.surplus
     loose = not evidence.options.exact and not evidence.close_in_place and len(missing) == len(extra)
@@ -82,13 +85,10 @@ def look_again(evidence: Evidence) -> SecondLook:
         look.matches = pair_by_key(evidence, seeker.rows(), theirs)
     elif evidence.aligned.active:
         _pair_in_place(evidence, look, set(missing.tolist()), set(extra.tolist()))
-    if look.matches:
-        finder.from_kept()
-    else:
-        finder.run()
-        if len(ours) and len(theirs):
-            with np.errstate(all="ignore"):  # values may be anything
-                look.matches = match_records(seeker.rows(), finder.rows(), _background(evidence.reference))
+    look.candidate_again = finder.run(always=True)
+    if not look.matches and len(ours) and len(theirs):
+        with np.errstate(all="ignore"):  # values may be anything
+            look.matches = match_records(seeker.rows(), finder.rows(), _background(evidence.reference))
     paired_left = {m.reference.first for m in look.matches}
     paired_right = {m.candidate.first for m in look.matches}
     look.missing = [c for c in seeker.rows() if c.first not in paired_left]
@@ -98,6 +98,12 @@ def look_again(evidence: Evidence) -> SecondLook:
         look.remainder, look.doubt = (tail.words, None) if tail.sure else (None, tail.words)
     if look.remainder is None:
         _experiment(evidence, look)
+    elif (
+        evidence.options.order != "any"
+        and evidence.reference.ordering.shuffled
+        and evidence.reference.count >= LEAST_TO_TELL
+    ):
+        _experiment(evidence, look, limit=_SOURCE)
     return look
 
 
@@ -143,6 +149,10 @@ def _pair_within(evidence: Evidence, missing: Indices, extra: Indices) -> int:
 
 def _pair_in_place(evidence: Evidence, look: SecondLook, missing: set[int], extra: set[int]) -> None:
     assert evidence.aligned is not None
+    known = evidence.reference.digests
+    if 2 * len(np.unique(known)) > len(known):
+        # Where nearly every record is another, one that the reference delivers elsewhere is not a changed one.
+        extra -= set(np.flatnonzero(np.isin(evidence.candidate.digests, known)).tolist())
     for pair in evidence.aligned.pairs:
         if pair.reference.first in missing and pair.candidate.first in extra:
             equal = tuple(
@@ -213,24 +223,34 @@ class _Seeker:
         return [self.found[number] for number in sorted(self.found)]
 
 
-def unstable_features(evidence: Evidence) -> tuple[str, ...]:
-    """The features of which the reference itself delivers other values in each run (random ops without a
-    seed).
+def unstable_features(evidence: Evidence, role: str = "reference") -> tuple[str, ...]:
+    """The features of which a side delivers other values in each run (random ops without a seed).
 
     Empty where that is not known, and where records that fill no batch are dropped, which changes every
     feature.
     """
-    look, first = evidence.look, evidence.reference
-    again = look.reference_again if look is not None else None
+    look, first = evidence.look, evidence.reference if role == "reference" else evidence.candidate
+    again = None if look is None else look.reference_again if role == "reference" else look.candidate_again
     if look is None or look.remainder or again is None or again.count != first.count or not first.sizes:
         return ()
     unstable = tuple(
-        view.name for view, other in zip(first.views, again.views, strict=True) if view.fingerprint != other.fingerprint
+        name
+        for name, view, other in zip(evidence.reference.names, first.views, again.views, strict=True)
+        if view.fingerprint != other.fingerprint
+        and not (role == "candidate" and _same_values(first, again, evidence.reference.names.index(name)))
     )
     gone = len(np.setdiff1d(first.digests, again.digests))
     if first.ordering.defined is False and gone <= max(size for size, _ in first.sizes):
         return ()
     return unstable
+
+
+def _same_values(first: Observation, again: Observation, index: int) -> bool:
+    """Whether the first values of a feature are nearly all values of another run, only that some were left out."""
+    ones, twos = (
+        np.concatenate([c.features[index] for c in side.kept] or [first.digests[:0]]) for side in (first, again)
+    )
+    return len(np.unique(ones)) > 1 and float(np.mean(np.isin(ones, twos))) > 0.8
 
 
 def mispairs(evidence: Evidence) -> bool:

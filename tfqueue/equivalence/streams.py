@@ -36,6 +36,7 @@ class Run:
         skeleton: The structure in words, where the batches do not show it.
         static: The static shape of each feature, batch axis included, in words; empty where there is none.
         fresh: True if no batch shares memory with another, so that batches may be kept without a copy.
+        dataset: The Dataset, if the side is one.
     """
 
     batches: Iterator[Any]
@@ -45,6 +46,7 @@ class Run:
     skeleton: str = ""
     static: Mapping[str, str] = field(default_factory=dict)
     fresh: bool = False
+    dataset: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,14 @@ def _run_dataset(dataset: Any, role: str) -> Iterator[Run]:
                 "give a function that builds and returns it"
             ) from error
         endless = int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY
-    yield Run(_eagerly(iterator), of_dataset(dataset), endless, static=_static(dataset.element_spec), fresh=True)
+    yield Run(
+        _eagerly(iterator),
+        of_dataset(dataset),
+        endless,
+        static=_static(dataset.element_spec),
+        fresh=True,
+        dataset=dataset,
+    )
 
 
 def _static(structure: Any) -> dict[str, str]:

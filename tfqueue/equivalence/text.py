@@ -36,8 +36,11 @@ def render(report: Report) -> str:
     for result in unchecked:
         lines += _item(f"{result.name}: not checked: {result.summary}{_hint(result)}")
     rest = [r for r in report.checks if r not in counting and r not in unchecked]
+    alike: dict[tuple[str, str], list[str]] = {}
     for result in rest:
-        lines += _item(f"{result.name}: {result.status if result.counts else 'note'}: {result.summary}")
+        alike.setdefault((result.status if result.counts else "note", result.summary), []).append(result.name)
+    for (status, summary), names in alike.items():
+        lines += _item(f"{', '.join(names)}: {status}: {summary}")
     lines += _item(_side(report.reference))
     lines += _item(_side(report.candidate))
     return "\n".join(lines)
@@ -52,7 +55,7 @@ def _shown(report: Report) -> list[Difference]:
 
 
 def _verdict(report: Report) -> str:
-    counts = f"{report.reference.records:,} records in {report.reference.batches:,} batches"
+    counts = _delivered(report.reference)
     if report.verdict == EQUIVALENT:
         return f"equivalent: {counts}"
     if report.verdict == DIFFERENT:
@@ -66,7 +69,12 @@ def _hint(result: CheckResult) -> str:
 
 
 def _side(side: SideReport) -> str:
-    return f"{side.role}: {side.kind} {side.name}, {side.records:,} records in {side.batches:,} batches; {side.order}"
+    return f"{side.role}: {side.kind} {side.name}, {_delivered(side)}; {side.order}"
+
+
+def _delivered(side: SideReport) -> str:
+    records = f"{side.records:,} record" + ("" if side.records == 1 else "s")
+    return f"{records} in {side.batches:,} " + ("batch" if side.batches == 1 else "batches")
 
 
 def describe(difference: Difference) -> str:

@@ -6,8 +6,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from tfqueue.equivalence.align import differing
-from tfqueue.equivalence.leaves import Array, Dense, Leaf
+from tfqueue.equivalence.align import differing, distance, within
+from tfqueue.equivalence.leaves import Dense, Leaf
 from tfqueue.equivalence.observe import Chunk
 from tfqueue.equivalence.options import Options
 
@@ -87,8 +87,5 @@ def _close(left: Leaf, right: Leaf, name: str, options: Options) -> bool:
         return True
     if one.dtype.kind not in "biuf" or two.dtype.kind not in "biuf":
         return False
-    rtol, atol = options.tolerance(name)
-    a, b = np.asarray(one[unequal], np.float64), np.asarray(two[unequal], np.float64)
-    with np.errstate(all="ignore"):
-        near: Array = np.abs(a - b) <= atol + rtol * np.abs(a)
-    return bool(near.all())
+    a, b = one[unequal], two[unequal]
+    return bool(within(a, b, distance(a, b), options.tolerance(name)).all())

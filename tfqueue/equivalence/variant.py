@@ -16,7 +16,7 @@ from tfqueue.equivalence.streams import Side, side_of
 from tfqueue.errors import TFQueueError
 
 Node = Any
-Edit = Callable[[list[Node]], bool]
+Edit = Callable[["Nodes"], bool]
 
 _RESIZES = ("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")
 _KERNELS = (*_RESIZES, "ResizeArea")
@@ -45,9 +45,11 @@ class Blueprint:
                 self._runners = [runner.to_proto() for runner in runners]
                 self._meta = tf1.train.export_meta_graph(graph=graph)
         self._meta.collection_def.pop(tf1.GraphKeys.QUEUE_RUNNERS, None)
+        for node in self.nodes():
+            node.attr.pop("_output_shapes", None)  # shapes that an edit may change
         self._names = tf.nest.map_structure(lambda t: t.name, fetches, expand_composites=False)
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> Nodes:
         """The nodes of the graph and of its functions."""
         return _nodes(self._meta.graph_def)
 
@@ -84,11 +86,28 @@ class _Queue:
         self.queue_ref = op.outputs[0]
 
 
-def _nodes(graph_def: Any) -> list[Node]:
-    nodes = list(graph_def.node)
-    for function in graph_def.library.function:
-        nodes += function.node_def
-    return nodes
+class Nodes(list[Node]):
+    """The nodes of a graph and of its functions.
+
+    Args:
+        graph_def: The GraphDef; new nodes are put into it.
+    """
+
+    def __init__(self, graph_def: Any) -> None:
+        super().__init__(graph_def.node)
+        self.graph_def = graph_def
+        self.outside = len(self)  # so many stand in the graph itself
+        for function in graph_def.library.function:
+            self.extend(function.node_def)
+
+    def named(self, name: str) -> Node | None:
+        """The node of the graph that makes a tensor."""
+        name = name.removeprefix("^").split(":")[0]
+        return next((node for node in self[: self.outside] if node.name == name), None)
+
+
+def _nodes(graph_def: Any) -> Nodes:
+    return Nodes(graph_def)
 
 
 def blueprint_of(first: Observation) -> Blueprint | None:
@@ -114,7 +133,7 @@ def run_edited(first: Observation, blueprint: Blueprint, edit: Edit, limit: int 
     return run_again(first, side=side, limit=limit)
 
 
-def unshuffled(nodes: list[Node]) -> bool:
+def unshuffled(nodes: Nodes) -> bool:
     """Queues that shuffle become queues that do not; producers keep the order of their input."""
     for node in nodes:
         if node.op == "RandomShuffleQueueV2":
@@ -131,7 +150,7 @@ def unshuffled(nodes: list[Node]) -> bool:
 def reseeding(seed: int) -> Edit:
     """Another seed for everything that shuffles."""
 
-    def edit(nodes: list[Node]) -> bool:
+    def edit(nodes: Nodes) -> bool:
         found = [node for node in nodes if node.op in ("RandomShuffleQueueV2", "RandomShuffle")]
         for node in found:
             node.attr["seed"].i, node.attr["seed2"].i = 7919 * seed, 104729 * seed
@@ -140,7 +159,7 @@ def reseeding(seed: int) -> Edit:
     return edit
 
 
-def decoding_edits(nodes: list[Node]) -> Iterator[tuple[str, str, Edit]]:
+def decoding_edits(nodes: Nodes) -> Iterator[tuple[str, str, Edit]]:
     """(cause, what was changed, edit) for every other way to resize or decode that the graph's ops allow."""
     kinds = {node.op for node in nodes}
     if kinds & set(_KERNELS):
@@ -151,13 +170,134 @@ def decoding_edits(nodes: list[Node]) -> Iterator[tuple[str, str, Edit]]:
             words = kind.removeprefix("Resize")
             yield "resize-kernel", f"the kernel {words}", _kernel(kind, None)
             yield "resize-kernel", f"the kernel {words} with half-pixel centres", _kernel(kind, True)
+        yield "resize-antialias", "antialias=True and half-pixel centres", resized_by("bilinear", True)
+        for method in _METHODS:
+            yield "resize-kernel", f"tf.image.resize(method={method!r})", resized_by(method, False)
+        for method in ("bicubic", *_METHODS[1:]):
+            yield "resize-kernel", f"tf.image.resize(method={method!r}, antialias=True)", resized_by(method, True)
     if kinds & {"DecodeJpeg", "DecodeAndCropJpeg"}:
         yield "jpeg-dct", "dct_method INTEGER_ACCURATE", _jpeg("dct_method", "INTEGER_ACCURATE")
         yield "jpeg-dct", "dct_method INTEGER_FAST", _jpeg("dct_method", "INTEGER_FAST")
         yield "jpeg-upscaling", "fancy_upscaling changed", _jpeg("fancy_upscaling", None)
+    for node, reshape in _planes(nodes):
+        yield (
+            "channels-first",
+            "the pixels reshaped to [height, width, channels] at once",
+            _reshaped(node, reshape, False),
+        )
+        yield "transposed", "height and width exchanged after the reshape", _reshaped(node, reshape, True)
 
 
-def _toggle_half_pixel(nodes: list[Node]) -> bool:
+def _planes(nodes: Nodes) -> list[tuple[str, str]]:
+    """(transpose, reshape) of images that are read as planes of one channel: the names of the ops."""
+    found = []
+    for node in nodes[: nodes.outside]:
+        if node.op == "Transpose" and _constant(nodes, node.input[1]) == [1, 2, 0]:
+            reshape = nodes.named(node.input[0])
+            shape = None if reshape is None or reshape.op != "Reshape" else _constant(nodes, reshape.input[1])
+            if reshape is not None and shape is not None and len(shape) == 3:
+                found.append((node.name, reshape.name))
+    return found
+
+
+def _constant(nodes: Nodes, name: str) -> list[int] | None:
+    """The integers of a constant; None if the tensor is none."""
+    node = nodes.named(name)
+    if node is None or node.op != "Const":
+        return None
+    import tensorflow as tf
+
+    return [int(value) for value in tf.make_ndarray(node.attr["value"].tensor).ravel()]
+
+
+def _reshaped(transpose: str, reshape: str, exchanged: bool) -> Edit:
+    def edit(nodes: Nodes) -> bool:
+        turn, shape = nodes.named(transpose), nodes.named(reshape)
+        if turn is None or shape is None:
+            return False
+        depth, height, width = _constant(nodes, shape.input[1]) or (0, 0, 0)
+        if exchanged:
+            _set_constant(nodes, turn, [2, 1, 0])
+        else:
+            _set_constant(nodes, turn, [0, 1, 2])
+            _set_constant(nodes, shape, [height, width, depth])
+        return bool(depth)
+
+    return edit
+
+
+def _set_constant(nodes: Nodes, node: Node, values: list[int]) -> None:
+    """Give an op another constant as its second input, as the old one may have more consumers."""
+    import tensorflow as tf
+
+    old: Any = nodes.named(node.input[1])
+    new = nodes.graph_def.node.add()
+    new.CopyFrom(old)
+    new.name = f"{node.name}/other"
+    new.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(values, tf.as_dtype(old.attr["dtype"].type)))
+    node.input[1] = new.name
+
+
+_METHODS = ("nearest", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
+
+
+def resized_by(method: str, antialias: bool) -> Edit:
+    """`tf.image.resize` in the place of every op that resizes: a piece of another graph is put in."""
+
+    def edit(nodes: Nodes) -> bool:
+        import tensorflow as tf
+
+        found = [node for node in nodes[: nodes.outside] if node.op in _KERNELS]
+        for node in found:
+            with tf.Graph().as_default() as piece:
+                image = tf.compat.v1.placeholder(tf.as_dtype(node.attr["T"].type), [None, None, None, None])
+                size = tf.compat.v1.placeholder(tf.int32, [2])
+                made = tf.image.resize(image, size, method=method, antialias=antialias)
+                # A kernel that keeps the dtype is followed by what expects it.
+                keeps = node.op == "ResizeNearestNeighbor" and node.attr["T"].type != tf.float32.as_datatype_enum
+                made = tf.cast(made, image.dtype if keeps else tf.float32)
+            _put_in(nodes, node, piece.as_graph_def(), [image.op.name, size.op.name], made)
+        return bool(found)
+
+    return edit
+
+
+def _put_in(nodes: Nodes, node: Node, piece: Any, inputs: list[str], output: Any) -> None:
+    """Replace an op by a piece of another graph.
+
+    Args:
+        nodes: The graph.
+        node: The op; it becomes the identity of the piece's output.
+        piece: The GraphDef of the piece.
+        inputs: The names of the piece's placeholders, which stand for the op's inputs.
+        output: The tensor of the piece that takes the place of the op's, the first output of its op.
+    """
+    given = dict(zip(inputs, node.input, strict=False))
+    prefix = f"{node.name}/put_in/"
+    for new in piece.node:
+        if new.name in given:
+            continue
+        copy = nodes.graph_def.node.add()
+        copy.CopyFrom(new)
+        copy.name = prefix + new.name
+        copy.input[:] = [_renamed(name, prefix, given) for name in new.input]
+    kept = [name for name in node.input if name.startswith("^")]
+    node.op = "Identity"
+    node.input[:] = [prefix + output.op.name, *kept]
+    for key in list(node.attr):
+        node.attr.pop(key)
+    node.attr["T"].type = output.dtype.as_datatype_enum
+
+
+def _renamed(name: str, prefix: str, given: dict[str, str]) -> str:
+    control, plain = ("^", name[1:]) if name.startswith("^") else ("", name)
+    op, colon, output = plain.partition(":")
+    if op in given:
+        return control + given[op]
+    return f"{control}{prefix}{op}{colon}{output}"
+
+
+def _toggle_half_pixel(nodes: Nodes) -> bool:
     changed = False
     for node in nodes:
         if node.op in _RESIZES:
@@ -168,7 +308,7 @@ def _toggle_half_pixel(nodes: list[Node]) -> bool:
     return changed
 
 
-def _toggle_align_corners(nodes: list[Node]) -> bool:
+def _toggle_align_corners(nodes: Nodes) -> bool:
     changed = False
     for node in nodes:
         if node.op in _RESIZES:
@@ -180,7 +320,7 @@ def _toggle_align_corners(nodes: list[Node]) -> bool:
 
 
 def _kernel(kind: str, half_pixel: bool | None) -> Edit:
-    def edit(nodes: list[Node]) -> bool:
+    def edit(nodes: Nodes) -> bool:
         changed = False
         for node in nodes:
             # Nearest keeps the dtype of its input, the others give float32; only float32 can stand for both.
@@ -201,7 +341,7 @@ def _kernel(kind: str, half_pixel: bool | None) -> Edit:
 
 
 def _jpeg(name: str, value: str | None) -> Edit:
-    def edit(nodes: list[Node]) -> bool:
+    def edit(nodes: Nodes) -> bool:
         changed = False
         for node in nodes:
             if node.op in ("DecodeJpeg", "DecodeAndCropJpeg"):

@@ -81,7 +81,7 @@ CATALOGUE: dict[str, Entry] = {
         "give each consumer its share: one iterator, one get_next each; compare one consumer at a time",
     ),
     "random-values": Entry(
-        "the reference makes other values in each run", "seed its random ops, or leave them out to compare"
+        "a side makes other values in each run", "seed its random ops, or leave them out to compare"
     ),
     # Values
     "label-off-by-one": Entry("integers are off by a constant", "count classes from the same number on both sides"),
@@ -98,7 +98,10 @@ CATALOGUE: dict[str, Entry] = {
     "float-narrowing": Entry("floats went through a narrower dtype", "keep the reference's dtype throughout"),
     "int-narrowing": Entry("integers went through another, narrower dtype", "keep a dtype that holds all values"),
     "truncated-to-int": Entry("fractions were cut off or rounded away", "keep a float dtype throughout"),
-    "rounding": Entry("the same numbers, rounded otherwise in the last digits", "compare with rtol=1e-6"),
+    "rounding": Entry(
+        "the same numbers, rounded otherwise in the last digits",
+        "compare with rtol=1e-6 (an optimiser may turn x / 255 into x * (1 / 255))",
+    ),
     "byte-order": Entry(
         "bytes were read in the other byte order", "decode_raw(..., little_endian=...) as it was written"
     ),
@@ -107,6 +110,7 @@ CATALOGUE: dict[str, Entry] = {
     "channels-swapped": Entry(
         "colour channels are exchanged (RGB against BGR)", "reverse the last axis: image[..., ::-1]"
     ),
+    "grayscale": Entry("images have no colour on one side", "decode with channels=3 on both sides, or with 1"),
     "transposed": Entry("images are transposed", "check the order of height and width in reshape"),
     "flipped": Entry("images are flipped", "look for flip_left_right, flip_up_down, rot90"),
     "channels-first": Entry(

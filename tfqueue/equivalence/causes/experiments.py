@@ -12,9 +12,9 @@ from tfqueue.equivalence.evidence import Evidence
 from tfqueue.equivalence.leaves import Array, Dense
 from tfqueue.equivalence.match import match_records, split_rows
 from tfqueue.equivalence.observe import Chunk, Observation
-from tfqueue.equivalence.variant import decoding_edits, run_edited, unshuffled
+from tfqueue.equivalence.variant import Edit, Nodes, decoding_edits, run_edited, unshuffled
 
-_RECORDS = 64
+_RECORDS = 256  # of the source, among which the records that were matched are looked for
 
 
 def experiment(evidence: Evidence, feature: str) -> tuple[str, str] | None:
@@ -32,7 +32,7 @@ def experiment(evidence: Evidence, feature: str) -> tuple[str, str] | None:
     nearly = None
     for name, words, edit in decoding_edits(look.blueprint.nodes()):
 
-        def both(nodes: list[object], edit=edit) -> bool:  # type: ignore[no-untyped-def]
+        def both(nodes: Nodes, edit: Edit = edit) -> bool:
             return bool(edit(nodes)) and unshuffled(nodes)
 
         run = run_edited(evidence.reference, look.blueprint, both, limit=_RECORDS)
@@ -73,8 +73,9 @@ def _delivers(run: Observation, wanted: list[Chunk], index: int) -> bool:
     if equal >= max(2, 0.5 * min(len(rows), len(wanted))):
         return True
     pairs = match_records(rows, wanted, rows)
-    good = [close(_array(m.reference, index), _array(m.candidate, index)) for m in pairs]
-    return len(good) >= 2 and float(np.mean(good)) >= 0.9
+    good = sum(close(_array(m.reference, index), _array(m.candidate, index)) for m in pairs)
+    # Of a shuffled stream only some of the wanted records are among the first of the source; with another change none.
+    return good >= max(2, 0.2 * len(pairs))
 
 
 def _key(chunk: Chunk, index: int) -> int:

@@ -7,13 +7,19 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tfqueue.equivalence.causes.numbers import Found
-from tfqueue.equivalence.causes.pairs import Changed
+from tfqueue.equivalence.causes.pairs import Changed, close
 from tfqueue.equivalence.leaves import Array
+
+_MOST_TURNED = 4 << 20  # elements
+_REACH = 16  # pixels
+_WINDOW = 256  # pixels
+_PEAKS = 6
+_SAME_PICTURE = 1e-5  # of correlation
 
 
 def image_causes(changed: Changed) -> Iterator[Found]:
     """Likely causes for one feature that may hold images, the surest first."""
-    if not changed.numeric or min(a.ndim for a in (*changed.left, *changed.right)) < 2:
+    if not is_picture(changed):
         return
     yield from _axes(changed)
     if changed.alike:
@@ -21,29 +27,18 @@ def image_causes(changed: Changed) -> Iterator[Found]:
         yield from _decoding(changed)
 
 
+def is_picture(changed: Changed) -> bool:
+    """Whether a feature has the axes of an image."""
+    return changed.numeric and min(a.ndim for a in (*changed.left, *changed.right)) >= 2
+
+
 def _axes(changed: Changed) -> Iterator[Found]:
     left = changed.left
-    if all(a.ndim == 3 and a.shape[-1] in (3, 4) for a in left):
-        order = [2, 1, 0, 3][: left[0].shape[-1]]
-        if changed.explained([a[..., order] for a in left]):
-            yield "channels-swapped", ("the candidate's image is the reference's with channels 0 and 2 exchanged")
-            return
-        for permutation in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1)):
-            if left[0].shape[-1] == 3 and changed.explained([a[..., list(permutation)] for a in left]):
-                yield "channels-swapped", f"the candidate's channels are the reference's {list(permutation)}"
-                return
-    for words, turn in _TURNS.items():
+    for name, words, turn in _turns(changed):
         if changed.explained([turn(a) for a in left]):
-            yield (
-                ("transposed" if "transposed" in words else "flipped"),
-                (f"the candidate's image is the reference's {words}"),
-            )
+            yield name, words
             return
-    if all(a.ndim == 3 for a in left):
-        for words, axes in (("channels first", (2, 0, 1)), ("channels last", (1, 2, 0))):
-            if changed.explained([np.transpose(a, axes) for a in left]):
-                yield "channels-first", f"the candidate's image is the reference's with {words}"
-                return
+    yield from _sometimes_turned(changed)
     size = {a.size for a in left} | {b.size for b in changed.right}
     if (
         len(size) == 1
@@ -57,6 +52,93 @@ def _axes(changed: Changed) -> Iterator[Found]:
         for shape, axes in _misread(left[0].shape)
     ):
         yield "channels-first", "the values are the same, read in another order of axes"
+
+
+def _turns(changed: Changed) -> Iterator[tuple[str, str, Callable[[Array], Array]]]:
+    """(cause, words, what was done) for every order of axes and channels that the shapes allow."""
+    left = changed.left
+    if all(a.ndim == 3 and a.shape[-1] in (3, 4) for a in left):
+        depth = left[0].shape[-1]
+        yield (
+            "channels-swapped",
+            "the candidate's image is the reference's with channels 0 and 2 exchanged",
+            lambda a: a[..., [2, 1, 0, 3][:depth]],
+        )
+        for order in ([0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1]) if depth == 3 else ():
+            words = f"the candidate's channels are the reference's {order}"
+            yield "channels-swapped", words, lambda a, order=order: a[..., order]  # type: ignore[misc]
+    for words, turn in _TURNS.items():
+        name = "transposed" if "transposed" in words else "flipped"
+        yield name, f"the candidate's image is the reference's {words}", turn
+    if all(a.ndim == 3 for a in left):
+        for words, axes in (("channels first", (2, 0, 1)), ("channels last", (1, 2, 0))):
+            said = f"the candidate's image is the reference's with {words}"
+            yield "channels-first", said, lambda a, axes=axes: np.transpose(a, axes)  # type: ignore[misc]
+
+
+def turned(changed: Changed) -> tuple[str, str, Changed] | None:
+    """An order of axes or channels in which the candidate has the image, with other values besides.
+
+    Returns:
+        The cause, what it is concluded from, and the feature with the reference's images turned in that way; None if
+        they look no more like the candidate's than before.
+    """
+    count = max(2, min(8, _MOST_TURNED // max(1, changed.left[0].size)))
+    some = changed.first(count)
+    usual = _likeness(some.left, some.right)
+    best, found = 0.0, None
+    for name, words, turn in _turns(some):
+        like = _likeness([turn(a) for a in some.left], some.right)
+        if like > best:
+            best, found = like, (name, words, turn)
+    if found is None or best < 0.9 or 1 - best > 0.3 * (1 - usual):
+        return None
+    name, words, turn = found
+    return name, words, Changed(changed.name, [turn(a) for a in changed.left], changed.right, changed.records)
+
+
+def _likeness(left: list[Array], right: list[Array]) -> float:
+    """The mean correlation of images of one shape, which scale and offset do not change; 0 for other shapes."""
+    likes = []
+    for a, b in zip(left, right, strict=True):
+        if a.shape != b.shape:
+            return 0.0
+        one, two = (np.nan_to_num(values.astype(np.float32)).ravel() for values in (a, b))
+        one, two = one - one.mean(), two - two.mean()
+        norm = float(np.sqrt((one @ one) * (two @ two)))
+        likes.append(float(one @ two) / norm if norm else 0.0)
+    return float(np.mean(likes)) if likes else 0.0
+
+
+def _sometimes_turned(changed: Changed) -> Iterator[Found]:
+    """Images of which some are flipped and the others are not, as random_flip leaves them."""
+    if not changed.alike or len(changed.left) < 3:
+        return
+    for words in ("flipped left to right", "flipped upside down"):
+        turn = _TURNS[words]
+        flips, plain = 0, 0
+        for a, b in zip(changed.left, changed.right, strict=True):
+            flips += close(turn(a), b)
+            plain += close(a, b)
+            if not flips and not plain:
+                return
+        if flips and plain and flips + plain >= 0.9 * len(changed.left):
+            yield "flipped", f"{flips} of {flips + plain} images of the candidate are the reference's {words}"
+            return
+
+
+def grey(changed: Changed) -> Iterator[Found]:
+    """Pictures without colour on one side."""
+    both = list(zip(changed.left, changed.right, strict=True))
+    if not all(a.ndim == b.ndim == 3 and a.shape == b.shape and a.shape[-1] == 3 for a, b in both):
+        return
+    for here, there, side in ((1, 0, "candidate"), (0, 1, "reference")):
+        if all(_colourless(pair[here]) and not _colourless(pair[there]) for pair in both):
+            yield "grayscale", f"the three channels of the {side}'s images are equal, the other side's are not"
+
+
+def _colourless(image: Array) -> bool:
+    return np.array_equal(image[..., 0], image[..., 1]) and np.array_equal(image[..., 0], image[..., 2])
 
 
 def _misread(shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -78,42 +160,53 @@ _TURNS: dict[str, Callable[[Array], Array]] = {
 
 
 def _crop(changed: Changed) -> Iterator[Found]:
-    height, width = changed.left[0].shape[:2]
-    reach_y, reach_x = min(16, height - 2), min(16, width - 2)
-    if reach_y < 1 and reach_x < 1:
+    if min(changed.left[0].shape[:2]) < 6:
         return
+    pairs = list(zip(changed.left, changed.right, strict=True))[:16]
     found: dict[tuple[int, int], int] = {}
-    for a, b in list(zip(changed.left, changed.right, strict=True))[:16]:
-        step = _shift(a, b, max(reach_y, 0), max(reach_x, 0))
+    for number, (a, b) in enumerate(pairs, start=1):
+        step = _shift(a, b)
         if step is not None:
             found[step] = found.get(step, 0) + 1
-    if not found:
+        if number - sum(found.values()) > 0.1 * len(pairs) + 1:
+            return
+    total, told = len(pairs), sum(found.values())
+    unmoved = found.pop((0, 0), 0)
+    if not found or told < 0.9 * total:
         return
-    total = min(16, len(changed.left))
     step = max(found, key=lambda key: found[key])
-    if sum(found.values()) < 0.9 * total:
-        return
-    if found[step] >= 0.9 * total:
-        yield "cropped", (f"the candidate's image is the reference's, moved by {step[0]} rows and {step[1]} columns")
+    if found[step] >= 0.9 * (total - unmoved) and not unmoved:
+        yield "cropped", f"the candidate's image is the reference's, moved by {step[0]} rows and {step[1]} columns"
     else:
         yield "cropped", f"the candidate's images are the reference's, moved by various steps such as {step}"
 
 
-def _shift(one: Array, two: Array, reach_y: int, reach_x: int) -> tuple[int, int] | None:
-    """The step by which one image is the other where they overlap, if there is one."""
+def _shift(one: Array, two: Array) -> tuple[int, int] | None:
+    """The step by which one image is the other where they overlap, up to scale and offset, if there is one."""
     height, width = one.shape[:2]
-    steps = sorted(
-        ((y, x) for y in range(-reach_y, reach_y + 1) for x in range(-reach_x, reach_x + 1) if (y, x) != (0, 0)),
-        key=lambda s: abs(s[0]) + abs(s[1]),
-    )
-    for y, x in steps:
+    for y, x in _likely_steps(one, two):
         a = one[max(y, 0) : height + min(y, 0), max(x, 0) : width + min(x, 0)]
         b = two[max(-y, 0) : height + min(-y, 0), max(-x, 0) : width + min(-x, 0)]
-        if a.size * 4 < one.size or len(np.unique(a[:2])) < 3:
-            continue
-        if np.array_equal(a, b) or float(np.abs(a.astype(np.float64) - b).max()) <= 1e-6 * float(np.abs(b).max()):
+        if a.size * 4 >= one.size and len(np.unique(a[:2])) >= 3 and 1 - _likeness([a], [b]) < _SAME_PICTURE:
             return y, x
     return None
+
+
+def _likely_steps(one: Array, two: Array) -> list[tuple[int, int]]:
+    """The steps at which two images are most alike, by phase correlation (Kuglin and Hines, 1975)."""
+    height, width = (min(size, _WINDOW) for size in one.shape[:2])
+    pictures = []
+    for image in (one, two):
+        part = np.nan_to_num(image[:height, :width].astype(np.float64)).reshape(height, width, -1).mean(axis=2)
+        pictures.append(np.fft.rfft2(part - part.mean(), s=(2 * height, 2 * width)))
+    cross = pictures[0] * np.conj(pictures[1])
+    peaks = np.fft.irfft2(cross / np.maximum(np.abs(cross), 1e-12), s=(2 * height, 2 * width))
+    reach_y, reach_x = min(_REACH, height - 2), min(_REACH, width - 2)
+    rows = np.concatenate([np.arange(reach_y + 1), np.arange(-reach_y, 0)])
+    columns = np.concatenate([np.arange(reach_x + 1), np.arange(-reach_x, 0)])
+    near = peaks[np.ix_(rows, columns)]
+    best = np.argsort(near, axis=None)[::-1][:_PEAKS]
+    return [(int(rows[i // len(columns)]), int(columns[i % len(columns)])) for i in best.tolist()]
 
 
 def _decoding(changed: Changed) -> Iterator[Found]:

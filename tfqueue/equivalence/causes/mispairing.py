@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence
@@ -12,6 +13,7 @@ from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.second_look import unstable_features
 
 Named = tuple[str, str, str | None]
+Places = npt.NDArray[np.int64]
 
 
 def mispairing_causes(evidence: Evidence, source: Observation | None) -> Iterator[Named]:
@@ -35,6 +37,10 @@ def mispairing_causes(evidence: Evidence, source: Observation | None) -> Iterato
         ):
             yield "mispaired-reference", ("two runs of the reference deliver the same features in other pairs"), None
             return
+    unstable = unstable_features(evidence, "candidate")
+    if unstable and not unstable_features(evidence):
+        yield "random-values", f"two runs of the candidate deliver other values of {unstable[0]}", unstable[0]
+        return
     if len(left.names) < 2:
         return
     shifted = list(_shifted(left, source or left, right))
@@ -70,27 +76,39 @@ def _shifted(left: Observation, source: Observation, right: Observation) -> Iter
     length = max(len(np.unique(digests)) for digests in ones)
     first = [digests[:length] for digests in ones]
     for index, name in enumerate(left.names):
-        others = [i for i in range(len(ones)) if i != index and _names_records(first[i])]
-        if not others:
-            continue
-        anchor = others[0]
-        place = _place(first[anchor], twos[anchor])
-        found = place >= 0
-        if np.mean(found) < 0.5:
-            continue
-        here = first[index][place[found]] == twos[index][found]
-        if np.mean(here) > 0.9:
-            continue
-        for step in (1, -1, 2, -2, 3, -3):
-            moved = (place[found] + step) % len(first[index])
-            inside = moved == place[found] + step
-            if inside.sum() >= 3 and np.mean((first[index][moved] == twos[index][found])[inside]) > 0.95:
-                yield (
-                    "label-shifted",
-                    (f"{name} is that of the record {abs(step)} {'after' if step > 0 else 'before'}"),
-                    name,
-                )
+        for anchor in range(len(ones)):
+            if anchor == index or not _names_records(first[anchor]):
+                continue
+            step = _step(_place(first[anchor], twos[anchor]), first[index], twos[index])
+            if step:
+                words = f"{name} is that of the record {abs(step)} {'after' if step > 0 else 'before'}"
+                yield "label-shifted", words, name
                 return
+
+
+def _step(place: Places, ones: Words, twos: Words) -> int:
+    """How many records farther, in the order of the source, a feature's values come from; 0 if that is not it.
+
+    Args:
+        place: The place in the source of each record of the candidate, -1 where that is not known.
+        ones: The feature's digests in the order of the source.
+        twos: The candidate's digests of the feature.
+    """
+    found = place >= 0
+    if np.mean(found) < 0.5:
+        return 0
+    place, twos = place[found], twos[found]
+    apart = ones[place] != twos
+    if not apart.any():
+        return 0
+    for step in (1, -1, 2, -2, 3, -3):
+        moved = place + step
+        inside = (moved >= 0) & (moved < len(ones))
+        fits = ones[np.where(inside, moved, 0)] == twos
+        # Labels that stay the same over many records fit nearly everywhere: those that changed have to fit, too.
+        if (apart & inside).sum() >= 3 and np.mean(fits[inside]) > 0.95 and np.mean(fits[apart & inside]) > 0.95:
+            return step
+    return 0
 
 
 def _names_records(digests: Words) -> bool:
@@ -98,7 +116,7 @@ def _names_records(digests: Words) -> bool:
     return len(np.unique(digests)) > 0.9 * len(digests)
 
 
-def _place(ordered: Words, wanted: Words) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _place(ordered: Words, wanted: Words) -> Places:
     """The places of some digests in a sequence; -1 where they are not there."""
     order = np.argsort(ordered, kind="stable")
     at = np.searchsorted(ordered[order], wanted)

@@ -9,8 +9,10 @@ import numpy as np
 from tfqueue.equivalence.align import ulps
 from tfqueue.equivalence.causes.pairs import Changed
 from tfqueue.equivalence.leaves import Array
+from tfqueue.equivalence.rounding import fine
 
 Narrowing = Callable[[Array], Array | None]
+_FEW_OFF = 50  # one value in so many may be rounded otherwise
 _MOST = 0.9  # of the matched records; a few may be matched wrongly
 Found = tuple[str, str]  # (name of the cause, what it is concluded from)
 
@@ -21,25 +23,21 @@ def number_causes(changed: Changed) -> Iterator[Found]:
     if not changed.numeric or not changed.alike:
         return
     yield from _narrowing(changed)
+    yield from _grey_levels(changed)
     if all(a.dtype.kind in "biu" and b.dtype.kind in "biu" for a, b in zip(changed.left, changed.right, strict=True)):
         yield from _integers(changed)
-    yield from _rounding(changed)
+    yield from rounding(changed)
     yield from _linear(changed)
 
 
-def _rounding(changed: Changed) -> Iterator[Found]:
-    worst, near = 0.0, 0
-    for a, b in zip(changed.left, changed.right, strict=True):
-        apart = ulps(a, b)
-        if apart is None:
-            return
-        scale = float(np.abs(np.nan_to_num(a)).max(initial=0.0))
-        with np.errstate(all="ignore"):
-            fine = bool(np.all((apart <= 64) | (np.abs(a - b) <= 4 * np.finfo(a.dtype).eps * scale)))
-        if fine:
-            near += 1
-            worst = max(worst, float(np.where(np.abs(a) > 1e-3 * scale, apart, 0).max(initial=0)))
-    if near >= _MOST * len(changed.left):
+def rounding(changed: Changed) -> Iterator[Found]:
+    """Values that differ in the last digits only."""
+    both = list(zip(changed.left, changed.right, strict=True))
+    near = [(a, b) for a, b in both if fine(a, b)]
+    if len(near) >= _MOST * len(both):
+        # Near zero, what a subtraction leaves, steps are tiny: they would tell nothing.
+        steps = [ulps(a, b)[np.abs(a) > 1e-3 * np.abs(np.nan_to_num(a)).max(initial=0)] for a, b in near]  # type: ignore[index]
+        worst = max((float(part.max(initial=0)) for part in steps), default=0)
         yield "rounding", f"no value is off by more than {worst:.0f} units in the last place"
 
 
@@ -86,10 +84,43 @@ def _narrowing(changed: Changed) -> Iterator[Found]:
         for words, narrow in _NARROWINGS.items():
             with np.errstate(all="ignore"):
                 results = [narrow(a) for a in made]
-            if np.mean([r is not None and _equal(r, b) for r, b in zip(results, wanted, strict=True)]) >= _MOST:
+            triples = zip(made, results, wanted, strict=True)
+            if np.mean([r is not None and _made(narrow, a, r, b) for a, r, b in triples]) >= _MOST:
                 kind = words.split(":")[0]
                 yield kind, f"the {side}'s values are the other side's {words.split(': ')[1]}"
                 return
+
+
+def _made(narrow: Narrowing, before: Array, result: Array, wanted: Array) -> bool:
+    """Whether narrowing gave the other side's values, up to a few that stood on the edge."""
+    if _equal(result, wanted):
+        return True
+    if before.dtype.kind != "f" or wanted.size < _FEW_OFF or before.shape != wanted.shape:
+        return False
+    again = narrow(wanted.astype(before.dtype))
+    if again is None or not _equal(again, wanted):
+        return False  # the other side holds values that narrowing never leaves
+    return float(np.mean(result.astype(np.float64) != wanted.astype(np.float64))) <= 1 / _FEW_OFF
+
+
+def _grey_levels(changed: Changed) -> Iterator[Found]:
+    """Images that went through whole grey levels and came back as floats."""
+    one, two = changed.stacked
+    for between, coarse, side in ((one, two, "candidate"), (two, one, "reference")):
+        if not coarse.size or not 0.05 < float(np.abs(coarse).max()) <= 1.5:
+            continue
+        for factor, offset in ((255.0, 0.0), (127.5, 127.5)):
+            levels, before = coarse * factor + offset, between * factor + offset
+            if _near_whole(levels) and not _near_whole(before) and float(np.abs(levels - before).max()) <= 1.01:
+                yield (
+                    "truncated-to-int",
+                    f"the values of the {side} are whole grey levels, the other side's lie between",
+                )
+                return
+
+
+def _near_whole(values: Array) -> bool:
+    return float(np.abs(values - np.rint(values)).max(initial=0)) < 2e-3
 
 
 def _equal(one: Array, two: Array) -> bool:

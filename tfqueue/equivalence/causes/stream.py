@@ -32,7 +32,7 @@ def stream_causes(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         return
     found = list(_counts(evidence, source))
     yield from found
-    if not found and evidence.same_records:
+    if not found and evidence.nothing_lost:
         yield from _batches(left, right)
         if not evidence.same_sequence:
             yield from _order(evidence, source)
@@ -61,8 +61,13 @@ def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         return
     look = evidence.look
     if look is not None and (look.remainder or len(look.matches) >= 0.5 * min(len(missing), 64) > 0):
-        return  # the same records with other values
+        yield from _by_size(left, right)  # the same records with other values: only the sizes can tell
+        return
     size = max(size for size, _ in left.sizes)
+    other = max(size for size, _ in right.sizes)
+    if size != other and len(missing) + len(extra) < max(size, other) and not (len(missing) and len(extra)):
+        yield "batch-size", f"the batches hold {number(size, 'record')} in the reference, {other} in the candidate"
+        return
     times = passes(evidence)
     whole = times.records // size * size
     crossing = times.records % size and max(times.reference, times.candidate) > 1
@@ -71,6 +76,7 @@ def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         and right.count == times.candidate * whole
         and _partial(right) == 0
         and right.count != left.count // size * size
+        and (right.count != times.candidate * times.records // size * size or _per_pass(right, times, size, whole))
     ):
         yield "batch-before-repeat", (f"the candidate drops {times.records % size} records at the end of each pass")
         return
@@ -78,7 +84,14 @@ def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         yield "batch-before-repeat", "the candidate's batches end with each pass over the data"
         return
     new = times.reference > 1 or not np.any(np.isin(right.digests[extra], left.digests))
-    if new and not len(missing) and 0 < len(extra) < size and right.sizes[-1][0] < size and _partial(left) == 0:
+    if (
+        new
+        and not len(missing)
+        and 0 < len(extra) < size
+        and right.sizes[-1][0] < size
+        and _partial(left) == 0
+        and _partial(right) == 1
+    ):
         yield "remainder-kept", f"{number(len(extra), 'record')} more, all in a smaller last batch"
         return
     if not len(extra) and 0 < len(missing) < size and _partial(right) == 0 and left.sizes[-1][0] < size:
@@ -88,7 +101,7 @@ def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         )
         return
     if _partial(right) > 1 >= _partial(left):
-        yield "batch-before-repeat", ("smaller batches come in the middle of the candidate, at the end of each pass")
+        yield "batch-before-repeat", ("a smaller batch ends each pass of the candidate")
         return
     ratio = right.count / left.count
     if (
@@ -104,6 +117,22 @@ def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         )
         return
     yield from _places(evidence, source, size)
+
+
+def _by_size(left: Observation, right: Observation) -> Iterator[Found]:
+    """What the sizes of the batches alone tell, where no record is equal on both sides."""
+    one, two = left.sizes[0][0], right.sizes[0][0]
+    if left.sizes == right.sizes or min(left.batches, right.batches) < 2:
+        return
+    more = right.count - left.count
+    if one != two:
+        yield "batch-size", f"the first batch holds {number(one, 'record')} in the reference, {two} in the candidate"
+    elif _partial(right) > 1 >= _partial(left):
+        yield "batch-before-repeat", "a smaller batch ends each pass of the candidate"
+    elif not _partial(left) and 0 < more == right.sizes[-1][0] < two:
+        yield "remainder-kept", f"{number(more, 'record')} more, all in a smaller last batch"
+    elif not _partial(right) and 0 < -more == left.sizes[-1][0] < one:
+        yield "remainder-dropped", f"the {number(-more, 'record')} of the reference's smaller last batch are missing"
 
 
 def _per_pass(side: Observation, times: Passes, size: int, whole: int) -> bool:
@@ -126,14 +155,18 @@ def _places(evidence: Evidence, source: Words | None, size: int) -> Iterator[Fou
     left, right = evidence.reference, evidence.candidate
     ordered = left.digests if source is None else source
     known = source is not None or left.ordering.defined is not False
+    new = ~np.isin(right.digests[extra], left.digests)
+    if new.sum() >= max(1, 0.5 * len(missing)):
+        return  # records with other values, not records that are gone
     if len(missing):
         lost = _positions(ordered, left.digests[missing]) if known else missing
-        blocks = _blocks(lost)
         length = len(np.unique(ordered)) if source is not None else left.count
+        blocks = _blocks(lost)
+        if len(blocks) > 1 and blocks[-1][1] == length and length - blocks[-1][0] < size and not _partial(right):
+            lost = lost[: -(length - blocks.pop()[0])]  # what does not fill the last batch follows from what is lost
         yield _lost(lost, blocks, length, known)
     if len(extra):
-        doubled = np.isin(right.digests[extra], left.digests)
-        if np.mean(doubled) < 0.5:
+        if np.mean(new) > 0.5:
             return
         again = _positions(ordered, right.digests[extra]) if known else extra
         if known and len(again) > 1 and len(_blocks(again)) <= max(1, len(again) // 8):
@@ -147,7 +180,7 @@ def _lost(lost: Indices, blocks: list[tuple[int, int]], length: int, known: bool
     if known and len(blocks) <= max(1, len(lost) // 4) and len(lost) > 1:
         start, stop = blocks[0]
         return "file-missing", f"{words} missing that stand together, such as {start}..{stop - 1}"
-    single = all(stop - start == 1 for start, stop in blocks)
+    single = all(stop - start == 1 for start, stop in blocks) and len(blocks) <= 0.25 * length
     if known and single and lost[0] == 0 and lost[-1] != length - 1:
         return "first-record-lost", f"{words} missing, at {_some(lost)}"
     if known and single and lost[-1] == length - 1 and lost[0] != 0:
@@ -176,8 +209,11 @@ def _blocks(places: Indices) -> list[tuple[int, int]]:
 def _order(evidence: Evidence, source: Words | None) -> Iterator[Found]:
     left, right = evidence.reference, evidence.candidate
     times = passes(evidence)
-    if times.reference > 1 and left.count == times.reference * times.records:
-        yield from _epochs(left, right, times.records)
+    if times.reference > 1:
+        blurred = list(_epochs(left, right, times.records))
+        yield from blurred
+        if blurred:
+            return  # how far records move follows from it
     mixing = check_shuffle(evidence)
     if mixing.status == DIFFERENT:
         yield _mixing(evidence, source, mixing)
@@ -201,12 +237,10 @@ def _mixing(evidence: Evidence, source: Words | None, mixing: CheckResult) -> Fo
     """What the shuffle check found, as a mistake."""
     figures, words = mixing.evidence, mixing.summary
     if source is None:
-        less = figures["between_the_sides"] < figures["between_runs_of_the_reference"]
-        return ("buffer-too-small" if less else "buffer-too-large"), words
+        return ("buffer-too-small" if figures["less"] else "buffer-too-large"), words
     if fraction_kept(source, evidence.candidate.digests[: len(source)]) > 0.9:
         return "not-shuffled", words
-    least = figures["expected_of_min_after_dequeue"][0]
-    return ("buffer-too-small" if figures["candidate_reach"] < least else "buffer-too-large"), words
+    return ("buffer-too-small" if "at least" in (mixing.hint or "") else "buffer-too-large"), words
 
 
 def _swapped(places: Indices) -> bool:

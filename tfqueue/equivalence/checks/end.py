@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from tfqueue.equivalence.evidence import Evidence, number
 from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.report import DIFFERENT, NOT_CHECKED, SAME, CheckResult
+from tfqueue.errors import PipelineFailed
 
 _WORDS = 300
+_INSIDE = re.compile(r"\{\{function_node .*?\}\} ?|\[Op:\w+\]( name:)?")  # of TensorFlow's own workings
 
 
 def check_end(evidence: Evidence) -> CheckResult:
@@ -22,8 +26,8 @@ def check_end(evidence: Evidence) -> CheckResult:
     if left.ended == right.ended == "cut":
         return CheckResult("end", NOT_CHECKED, "both were cut at max_records", counts=False, evidence=figures)
     if left.error is not None and right.error is not None:
-        same = type(left.error) is type(right.error)
-        words = f"both fail with {type(left.error).__name__}" if same else f"{_how(left)}; {_how(right)}"
+        same = _kind(left.error) is _kind(right.error)
+        words = f"both fail with {_kind(left.error).__name__}" if same else f"{_how(left)}; {_how(right)}"
         return CheckResult("end", SAME if same else DIFFERENT, words, evidence=figures)
     if "cut" in (left.ended, right.ended) and left.error is None and right.error is None:
         ending = left if right.ended == "cut" else right
@@ -32,10 +36,15 @@ def check_end(evidence: Evidence) -> CheckResult:
     return CheckResult("end", DIFFERENT, f"{_how(left)}; {_how(right)}", evidence=figures)
 
 
+def _kind(error: BaseException) -> type[BaseException]:
+    """The class of an error; of one that a pipeline wraps, that of what it wraps."""
+    return type(error.__cause__) if isinstance(error, PipelineFailed) and error.__cause__ is not None else type(error)
+
+
 def _how(side: Observation) -> str:
     done = f"{number(side.batches, 'batch')} ({number(side.count, 'record')})"
     if side.error is not None:
-        text = " ".join(str(side.error).split())
+        text = " ".join(_INSIDE.sub("", str(side.error)).split())
         return f"the {side.side.role} failed after {done}: {type(side.error).__name__}: {text[:_WORDS]}"
     if side.ended == "going on":
         return f"the {side.side.role} was still delivering after {done}, when it was left"
