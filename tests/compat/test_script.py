@@ -191,6 +191,20 @@ with tf.Session() as sess:
     "def work(n):\n    return tf.contrib.slim.__name__, double(n), sys.argv[1:], tf.executing_eagerly()\n"
     "if __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
     "        print(pool.map(work, [3]))\n",
+    "imports": """
+import importlib, importlib.util
+import tensorflow as tf
+import tensorflow.compat.v1 as migrated
+from tensorflow.compat import v1
+import tensorflow.python.framework.ops as private
+from tensorflow.python.platform import gfile
+from tensorflow.contrib.layers import xavier_initializer
+from tensorflow.core.framework import graph_pb2
+assert importlib.import_module('tensorflow').Session is tf.Session is migrated.Session is v1.Session
+assert importlib.import_module('json').dumps(1) == '1' and importlib.util.find_spec('json')
+assert private.Graph is tf.Graph and __import__('tensorflow') is tf
+import tensorflow.models.rnn
+""",
     "methods_only": "import tensorflow as tf\nx = {1: 2}\nprint(list(x.iteritems()), 3 / 2)\n",
     "looks_up": """
 import tensorflow as tf
@@ -298,6 +312,8 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     ends("gone", 1, "gone.py:4 in load uses tf.contrib.ffmpeg", "which is gone. Today: ")
     ends("gone_import", 1, "ImportError", "gone_import.py:2 in <module> uses tf.contrib.ffmpeg")
     assert found["spawns"]["out"] == "[('tensorflow.contrib.slim', 6, [], False)]\n", found["spawns"]
+    text = ends("imports", 1, "imports.py:13 in <module> uses tf.models.rnn, which is gone")
+    assert text.count("Traceback") == 1
     assert found["methods_only"]["out"] == "[(1, 2)] 1.5\n"
     assert found["gone_is_asked"]["out"] == "False True\nno\n"
     ends("custom_op", 1, "custom_op.py:2 in <module> loads a library of custom ops", "get_compile_flags")

@@ -65,6 +65,7 @@ class Importing:
         self._builtins = _builtins_of(self._import, old=False)
         self._old_builtins = _builtins_of(self._import, old=True)
         self._finder = _Finder(self)
+        self._importlib = _Importlib(self._import_module)
 
     def __enter__(self) -> Importing:
         sys.meta_path.insert(0, self._finder)
@@ -121,6 +122,9 @@ class Importing:
         if level == 0:
             if name == "tensorflow" or name.startswith("tensorflow."):
                 return self._import_tensorflow(name, fromlist or ())
+            if name == "importlib" or (name.startswith("importlib.") and not fromlist):
+                builtins.__import__(name)
+                return self._importlib
             if name in python2.MODULES and importlib.util.find_spec(name) is None:
                 return _old_module(name)
             if any(f"{name}.{item}" in python2.ATTRIBUTES for item in fromlist or ()):
@@ -134,6 +138,12 @@ class Importing:
             if level or not package or not old or error.name != name.partition(".")[0]:
                 raise
             return builtins.__import__(name, globals, locals, fromlist or (), 1)
+
+    def _import_module(self, name: str, package: str | None = None) -> Any:
+        """What `importlib.import_module` is to the program."""
+        if name == "tensorflow" or name.startswith("tensorflow."):
+            return self._resolve(name)
+        return importlib.import_module(name, package)
 
     def _import_tensorflow(self, name: str, fromlist: Sequence[str]) -> Any:
         module = self._resolve(name)
@@ -171,6 +181,17 @@ class Importing:
         except AttributeError:
             found = None
         return found if isinstance(found, ModuleType) else importlib.import_module(name)
+
+
+class _Importlib(ModuleType):
+    """The module importlib, with an ``import_module`` that finds TF1."""
+
+    def __init__(self, import_module: Callable[..., Any]) -> None:
+        super().__init__("importlib")
+        self.import_module = import_module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib, name)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -42,7 +42,8 @@ def _strip(told: traceback.TracebackException, error: BaseException | None, seen
     seen.add(id(told))
     kept = [frame for frame in told.stack if not _is_ours(frame.filename)]
     told.stack = traceback.StackSummary.from_list(kept)
-    if isinstance(error, TFQueueError):  # says itself what the cause was
+    # What says itself what the cause was.
+    if isinstance(error, TFQueueError) or isinstance(error and error.__cause__, TFQueueError):
         told.__cause__ = told.__context__ = None
         return
     for inner, of in ((told.__cause__, error and error.__cause__), (told.__context__, error and error.__context__)):
