@@ -158,10 +158,11 @@ def test_images_of_other_shapes_missing_records_and_no_images():
     tiles = pictures.tiles(4)
     page = render_report(compare([{"image": tiles}], [{"image": tiles[:3]}]))
     assert "Only the reference delivers this record." in page
-    plain = compare([{"x": np.arange(4.0)}], [{"x": np.array([0.0, 1.0, 3.0, 3.0])}])
+    numbers = np.arange(4)
+    plain = compare([{"x": np.arange(4.0), "id": numbers}], [{"x": np.array([0.0, 1.0, 9.0, 3.0]), "id": numbers}])
     page = render_report(plain)
     assert "<figure" not in page
-    assert "x is 3 instead of 2." in page
+    assert "x is 9 instead of 2." in page
 
 
 def test_writes_whole_or_not_at_all(tmp_path):
