@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from pathlib import Path
 
 import keras
@@ -203,6 +204,10 @@ def test_a_pipeline_with_names() -> None:
     x, y = next(iter(train.as_keras(x=["features"], y=["target"])["x"]))
     np.testing.assert_array_equal(x["features"], X[:8])
     np.testing.assert_array_equal(y["target"], Y[:8])
+    pair = namedtuple("pair", "x y")
+    named = tfqueue.QueuePipeline(lambda: pair(*pipeline()()), engine="lockstep").as_keras()["x"]
+    assert type(next(iter(named))) is tuple
+    np.testing.assert_array_equal(next(iter(named))[1], Y[:8])
     with pytest.raises(InvalidArgument, match="which of"):
         train.as_keras()
     with pytest.raises(InvalidArgument, match="delivers no"):

@@ -244,7 +244,7 @@ def _inputs_and_targets(dataset: Any, x: str | Sequence[str] | None, y: str | Se
         raise InvalidArgument(
             "fit needs (inputs, targets) or (inputs, targets, weights): let build_fn return that, or a dictionary"
         )
-    return dataset.map(lambda *batch: tuple(batch)) if type(spec) is not tuple else dataset
+    return dataset if type(spec) is tuple else dataset.map(tuple)  # a namedtuple, which Keras takes for one input
 
 
 def _signature(fetches: Any) -> Any:

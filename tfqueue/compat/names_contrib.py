@@ -42,7 +42,6 @@ _DATA_HOMES = {
 _DATA_CHANGES = {
     "shuffle_and_repeat": "the same order of epochs; each epoch is shuffled apart",
     "parallel_interleave": "sloppy=True is deterministic=False",
-    "map_and_batch": "none; the two steps are fused by themselves",
 }
 
 _DATA = (
@@ -110,7 +109,12 @@ _TRAINING = (
         _BUCKETS,
         "a dataset emits the leftover of every bucket at the end; the queue only with allow_smaller_final_batch",
     ),
-    rebuilt("contrib.training.bucket", "contrib.buckets:bucket", "Dataset.group_by_window", "see above"),
+    rebuilt(
+        "contrib.training.bucket",
+        "contrib.buckets:bucket",
+        "Dataset.group_by_window",
+        "a dataset emits the leftover of every bucket",
+    ),
     rebuilt(
         "contrib.training.rejection_sample", "contrib.sampling:rejection_sample", "Dataset.filter with a random number"
     ),

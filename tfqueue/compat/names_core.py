@@ -7,7 +7,7 @@ from tfqueue.compat.names_row import OldName, alias, gone, kept, rebuilt
 _READERS = "reads whole files in the order of the dataset of names; interleave for several at a time"
 _REPEAT = "repeat before shuffle gives the queue's mixing over epochs; shuffle before repeat keeps epochs apart"
 _REMAINDER = "the queue drops the last partial batch: drop_remainder=True; several threads gave no fixed order"
-_SHUFFLES = f"shuffle(capacity) mixes as far as the queue could reach; {_REMAINDER}"
+_SHUFFLES = f"shuffles over what the queue promises to mix; a full queue reached up to capacity; {_REMAINDER}"
 
 _PIPELINES = (
     kept("train.string_input_producer", "tf.data.Dataset.from_tensor_slices(names).shuffle(n).repeat(epochs)", _REPEAT),
@@ -18,11 +18,11 @@ _PIPELINES = (
     kept("train.match_filenames_once", "tf.data.Dataset.list_files(pattern, shuffle=False)", "sorted, no variable"),
     kept("train.batch", "Dataset.batch(n, drop_remainder=True)", _REMAINDER),
     kept("train.batch_join", "Dataset.interleave(...).batch(n, drop_remainder=True)", _REMAINDER),
-    kept("train.shuffle_batch", "Dataset.shuffle(capacity).batch(n, drop_remainder=True)", _SHUFFLES),
-    kept("train.shuffle_batch_join", "Dataset.interleave(...).shuffle(capacity).batch(n, ...)", _SHUFFLES),
+    kept("train.shuffle_batch", "Dataset.shuffle(min_after_dequeue + 1).batch(n, drop_remainder=True)", _SHUFFLES),
+    kept("train.shuffle_batch_join", "Dataset.interleave(...).shuffle(min_after_dequeue + 1).batch(n, ...)", _SHUFFLES),
     kept("train.maybe_batch", "Dataset.filter(keep).batch(n, drop_remainder=True)", _REMAINDER),
     kept("train.maybe_batch_join", "Dataset.interleave(...).filter(keep).batch(n, ...)", _REMAINDER),
-    kept("train.maybe_shuffle_batch", "Dataset.filter(keep).shuffle(capacity).batch(n, ...)", _SHUFFLES),
+    kept("train.maybe_shuffle_batch", "Dataset.filter(keep).shuffle(min_after_dequeue + 1).batch(n, ...)", _SHUFFLES),
     kept("train.maybe_shuffle_batch_join", "Dataset.interleave(...).filter(keep).shuffle(...).batch(...)", _SHUFFLES),
     kept("train.QueueRunner", "a tf.data.Dataset runs its own threads", "nothing to start, nothing to join"),
     kept("train.queue_runner.QueueRunner", "a tf.data.Dataset runs its own threads", "nothing to start"),
@@ -258,7 +258,8 @@ _CELLS = "BasicLSTMCell BasicRNNCell DeviceWrapper DropoutWrapper GRUCell LSTMCe
 
 
 def _keras(name: str, home: str, modern: str, change: str = "", *, replaces: bool = False) -> OldName:
-    here = f"tf_keras: {home.rpartition(':')[2]}" if not home.endswith(":") else "tf_keras"
+    part = home.rpartition(":")[2]
+    here = "rebuilt by tfqueue over tf_keras" if "estimator" in home else f"tf_keras: {part}" if part else "tf_keras"
     return OldName(f"tf.{name}", "keras", here, modern, change, home, "2.16", replaces)
 
 
