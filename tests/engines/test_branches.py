@@ -33,6 +33,20 @@ def test_each_branch_draws_from_a_stream_of_its_own(seeds, open_shape):
             assert_same_batches(numpy_batches(dataset), expected)
 
 
+def test_branches_that_share_two_streams_pair_them_alike():
+    def build():
+        left = tf1.train.range_input_producer(20, num_epochs=2, shuffle=True, seed=3)
+        right = tf1.train.range_input_producer(20, num_epochs=2, shuffle=True, seed=3)
+        pairs = [(left.dequeue(), right.dequeue()), (left.dequeue(), right.dequeue())]
+        first, (again, last) = pairs[0], pairs[1][::-1]
+        return tf1.train.batch_join([[*first], [last * 100, again], [*first]], 4)
+
+    batches = lockstep(build)
+    assert_same_batches(numpy_batches(to_dataset(build)), batches)
+    pairs = [(int(a), int(b)) for left, right in batches for a, b in zip(left, right, strict=True)]
+    assert all(a in (b, 100 * b) for a, b in pairs)
+
+
 def drawn_in_a_cond():
     number = tf1.train.range_input_producer(200, num_epochs=2, shuffle=False).dequeue()
     noise = tf.cond(number % 3 > 0, lambda: tf1.random_uniform([], seed=3), lambda: tf1.random_normal([], seed=4))

@@ -121,7 +121,8 @@ def test_drawn_pipelines_replayed(pipeline):
 @settings(max_examples=8, deadline=None)
 @given(pipelines.drawn(shuffled=True))
 def test_drawn_pipelines_with_native_shuffles(pipeline):
-    assume(pipeline.plan["smaller"])
+    # Which record gets which random number follows from the order.
+    assume(pipeline.plan["smaller"] and pipeline.plan["work"] not in ("cond", "draws"))
     ours, theirs = numpy_batches(to_dataset(pipeline)), lockstep(pipeline)
     without_noise_and_padding = [[batch[:2] for batch in batches] for batches in (ours, theirs)]
     assert records(without_noise_and_padding[0]) == records(without_noise_and_padding[1])

@@ -38,8 +38,8 @@ def in_turns(
     if bucketed is not None:
         return bucketed
     streams = [frozenset(lowering.stream(cut) for cut in stage.inputs) for stage in stages]
-    if len(set(streams)) == 1 and all(len(stage.inputs) == 1 for stage in stages):
-        return _branches_of_one_stream(lowering, queue, stages, runs)
+    if len(set(streams)) == 1 and all(len(stage.inputs) == len(streams[0]) for stage in stages):
+        return _branches_of_same_streams(lowering, queue, stages, runs)
     if all(not (a & b) for i, a in enumerate(streams) for b in streams[i + 1 :]):
         return _independent_branches(lowering, queue, stages, runs)
     raise CannotLower(
@@ -106,12 +106,14 @@ def _side_by_side(lowering: Lowering, stages: Sequence[Transform], cuts: Sequenc
     return Inputs(lowering.names_of(reads[0].name)[0 if with_keys else 1 :], records, frozenset())
 
 
-def _branches_of_one_stream(
+def _branches_of_same_streams(
     lowering: Lowering, queue: Queue, stages: Sequence[Transform], runs: Sequence[Run]
 ) -> tuple[Any, tuple[bool, ...]]:
-    """Branch i of M gets every M-th of what one queue or reader gives, beginning with the i-th."""
+    """Branch i of M gets every M-th of what its queues and readers give, beginning with the i-th."""
     first = lowering.inputs(stages[0], consumers=stages)
-    takes = {lowering.take_of(lowering.cuts[stage.inputs[0]]) for stage in stages}
+    order = [lowering.stream(cut) for cut in stages[0].inputs]
+    cuts = [sorted(stage.inputs, key=lambda cut: order.index(lowering.stream(cut))) for stage in stages]
+    takes = {tuple(lowering.take_of(lowering.cuts[cut]) for cut in own) for own in cuts}
     if len(takes) > 1:
         raise CannotLower(
             f"the branches that fill {words_of(queue)} take different numbers of elements from one queue",
@@ -120,8 +122,8 @@ def _branches_of_one_stream(
             advice="dequeue the same number in every branch",
         )
     functions = []
-    for stage, run in zip(stages, runs, strict=True):
-        names = lowering.names_of(stage.inputs[0])
+    for stage, run, own in zip(stages, runs, cuts, strict=True):
+        names = tuple(name for cut in own for name in lowering.names_of(cut))
         functions.append(lowering.function(stage, Inputs(names, None, _renamed(first, names)), run))
     count = len(stages)
     flags = lowering.passed_through(first, runs[0], queue)

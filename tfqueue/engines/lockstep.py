@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from tfqueue.engines.conditional import enqueued
 from tfqueue.engines.lockstep_queue import Cut, Lane, Part, Pending, QueueState
-from tfqueue.engines.queue_ops import apart
+from tfqueue.engines.queue_ops import apart, runs_at_once
 from tfqueue.errors import CannotLower, InvalidArgument
 from tfqueue.topology.model import Dequeue, Enqueue, Queue, Topology, Transform
 from tfqueue.topology.subgraph import GraphView
@@ -184,7 +184,7 @@ class Lockstep:
             self._connect(lane)
         for index, runner in enumerate(self.topology.runners):
             if runner.close_op is not None:
-                self._closers[index] = session.make_callable(self.graph.get_operation_by_name(runner.close_op))
+                self._closers[index] = runs_at_once(session, self.graph.get_operation_by_name(runner.close_op))
         if coord is not None:
             self._start_fed_runners(coord)
         if any(cut.may_wait for lane in self._lanes for cut in lane.cuts) or any(s.external for s in self._order):
