@@ -91,3 +91,16 @@ def test_literal_text(words, shown):
 def test_a_figure_larger_than_can_be_drawn_is_refused():
     with pytest.raises(errors.InvalidArgument, match="500 x 70000 pixels; at most 65535 a side"):
         style.new_figure(5, 700, "tower")
+
+
+def test_neither_backend_nor_pyplot_is_touched(run_python):
+    # None of these needs TensorFlow, whose Keras loads pyplot itself.
+    run_python(
+        "import sys, matplotlib\n"
+        "matplotlib.use('svg')\n"
+        "from tests.views import gallery\n"
+        "for name in ('grey_batch', 'audio', 'pair_of_changes', 'mixing_of_two'):\n"
+        "    gallery.FIGURES[name]()._repr_png_()\n"
+        "assert matplotlib.get_backend() == 'svg'\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
