@@ -45,19 +45,17 @@ class LinkedCoordinator(WatchedCoordinator):
         self._ending = threading.Lock()
         self._ended = False
         self.programs: list[Any] = []
+        self._asks: dict[threading.Thread, Any] = {}  # which of them each thread that cancels a queue waits for
 
     def link(self, coord: Any) -> None:
         """A coordinator of the program's own takes part from now on."""
-        if coord is not None and all(coord is not known for known in self.programs):
-            self.programs.append(coord)
+        if coord is not None:
+            self.programs = [known for known in self.programs if known is not coord] + [coord]
 
-    @property
-    def stopping(self) -> bool:
-        return bool(tf1.train.Coordinator.should_stop(self)) or any(coord.should_stop() for coord in self.programs)
-
-    @stopping.setter
-    def stopping(self, value: bool) -> None:
-        """The stop is kept by `Coordinator` itself."""
+    def hold(self, closer: threading.Thread) -> None:
+        super().hold(closer)
+        if self.programs:
+            self._asks[closer] = self.programs[-1]
 
     def register_thread(self, thread: threading.Thread) -> None:
         super().register_thread(thread)
@@ -83,9 +81,12 @@ class LinkedCoordinator(WatchedCoordinator):
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
         """The threads that cancel the queues come here: they wait for the program, and give the runners a moment."""
-        if threading.current_thread() not in self._closers or not self.programs:
+        asked = self._asks.get(threading.current_thread())
+        if asked is None:
             return super().wait_for_stop(timeout)
-        stopped = bool(self.programs[0].wait_for_stop(timeout))
+        stopped = bool(asked.wait_for_stop(timeout))
+        # Told here, so that the runners need not ask the program's coordinator before each enqueue.
+        self.stopping = self.stopping or stopped
         with self._ending:
             if stopped and not self._ended and self.first_error is None:
                 self._ended = True
