@@ -38,7 +38,8 @@ def in_turns(
     if bucketed is not None:
         return bucketed
     streams = [frozenset(lowering.stream(cut) for cut in stage.inputs) for stage in stages]
-    if len(set(streams)) == 1 and all(len(stage.inputs) == len(streams[0]) for stage in stages):
+    shared = bool(streams[0]) and len(set(streams)) == 1  # sources take nothing, and so share nothing
+    if shared and all(len(stage.inputs) == len(streams[0]) for stage in stages):
         return _branches_of_same_streams(lowering, queue, stages, runs)
     if all(not (a & b) for i, a in enumerate(streams) for b in streams[i + 1 :]):
         return _independent_branches(lowering, queue, stages, runs)
