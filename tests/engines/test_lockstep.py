@@ -222,6 +222,18 @@ def test_an_enqueue_many_of_what_is_computed_in_the_tf_cond_is_refused():
         lockstep(build)
 
 
+def test_a_tf_group_that_goes_on_after_an_enqueue_many_is_refused():
+    def build():
+        queue = tf1.FIFOQueue(9, tf.int32, [[]])
+        with tf.control_dependencies([queue.enqueue_many([tf.stack([numbers(4)] * 2)])]):
+            counted = tf1.assign_add(tf1.get_variable("counted", [], tf.int32, tf1.zeros_initializer()), 1)
+        tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [counted.op]))
+        return queue.dequeue()
+
+    with pytest.raises(InvalidArgument, match="does more then"):
+        lockstep(build)
+
+
 class _Forgetful(tf1.train.QueueRunner):
     """A runner whose thread feeds a queue from Python, and ends without closing it."""
 

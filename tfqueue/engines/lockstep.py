@@ -20,12 +20,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfqueue.engines.conditional import enqueued
-from tfqueue.engines.lockstep_queue import Cut, Lane, Part, Pending, QueueState
+from tfqueue.engines.lockstep_parts import take_apart
+from tfqueue.engines.lockstep_queue import Cut, Lane, Pending, QueueState
 from tfqueue.engines.queue_ops import apart, runs_at_once
-from tfqueue.errors import CannotLower, InvalidArgument
+from tfqueue.errors import InvalidArgument
 from tfqueue.topology.model import Dequeue, Enqueue, Queue, Topology, Transform
-from tfqueue.topology.subgraph import GraphView
 from tfqueue.topology.trace import fetch_elements, trace
 
 tf1 = tf.compat.v1
@@ -105,7 +104,7 @@ class Lockstep:
             op = self.graph.get_operation_by_name(enqueue.runs)
             simple = enqueue.runs == enqueue.name and not enqueue.conditional
             if not simple and any(target.many for target in targets):
-                self._take_apart(lane, targets, op)
+                take_apart(self.graph, lane, targets, op)
             with apart(self.graph), self.graph.control_dependencies([op]):
                 # Asked in the same run: a run of its own would cost as much as the enqueue.
                 if lane.asked:
@@ -116,33 +115,6 @@ class Lockstep:
             state.lanes.append(lane)
             if enqueue.runner is not None:
                 self._open_lanes[enqueue.runner] = self._open_lanes.get(enqueue.runner, 0) + 1
-
-    def _take_apart(self, lane: Lane, targets: list[Enqueue], op: Any) -> None:
-        """Let a lane run what a tf.cond or tf.group enqueues, instead of the op, which waits where there is no room."""
-        view = GraphView(self.graph)
-        try:
-            what = [enqueued(view, target) for target in targets]
-        except CannotLower as error:
-            raise InvalidArgument(f"lockstep cannot run {lane.enqueue.name} step by step: {error}") from error
-        enqueues = {target.name for target in targets}
-        around, _ = view.closure([op], stop=lambda other: other.name in enqueues)
-        besides = [each for target in what for each in target.also]
-        # An op without a state is not missed where nobody asks for what it gives.
-        besides.extend(each for each in around if each.op_def.is_stateful and each.name not in enqueues)
-        ops, _ = view.closure(besides, stop=lambda _: False)
-        if enqueues & {each.name for each in ops}:
-            raise InvalidArgument(
-                f"lockstep cannot run {op.name} ({view.source_of(op)}) step by step: it waits for the enqueue_many "
-                f"{lane.enqueue.name} and computes more; give the QueueRunner the enqueue ops themselves"
-            )
-        lane.besides = besides
-        for target, each in zip(targets, what, strict=True):
-            state = self._queues[target.queue]
-            state.prepare_slices()
-            with apart(self.graph):
-                keeps = None if each.condition is None else each.keeps(each.condition)
-            lane.parts.append(Part(state, list(each.tensors), keeps, target.many))
-        lane.asked = []
 
     def _cuts(self, stage: Transform) -> list[Cut]:
         dequeues = {dequeue.name: dequeue for dequeue in self.topology.dequeues}
