@@ -19,6 +19,7 @@ Found = tuple[str, str]  # (name of the cause, what it is concluded from)
 
 def number_causes(changed: Changed) -> Iterator[Found]:
     """Likely causes for one feature, the surest first."""
+    whole, changed = changed, changed.thinned
     yield from _bytes(changed)
     if not changed.numeric or not changed.alike:
         return
@@ -27,7 +28,7 @@ def number_causes(changed: Changed) -> Iterator[Found]:
     if all(a.dtype.kind in "biu" and b.dtype.kind in "biu" for a, b in zip(changed.left, changed.right, strict=True)):
         yield from _integers(changed)
     yield from rounding(changed)
-    yield from _linear(changed)
+    yield from _linear(changed, whole)
 
 
 def rounding(changed: Changed) -> Iterator[Found]:
@@ -198,7 +199,7 @@ def _integers(changed: Changed) -> Iterator[Found]:
             yield "labels-mapped", f"each of {len(pairs)} integers becomes always the same other one"
 
 
-def _linear(changed: Changed) -> Iterator[Found]:
+def _linear(changed: Changed, whole: Changed) -> Iterator[Found]:
     one, two = changed.stacked
     fit = _line(one, two) or _median_line(one, two)
     if fit is not None:
@@ -214,7 +215,7 @@ def _linear(changed: Changed) -> Iterator[Found]:
             yield "scaled", words
         return
     if one.ndim >= 2 and one[0].size >= 4:
-        yield from _by_record_or_channel(one, two)
+        yield from _by_record_or_channel(*whole.stacked)
 
 
 def offset_is(offset: float, wanted: float, values: Array) -> bool:
