@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import warnings
 
 import pytest
 import tensorflow as tf
 
 import tfqueue
 from tests.pipelines import graph_of, labels, numbers, tf1
+from tfqueue.engines.threads import RunnerThreads
 from tfqueue.errors import PipelineFailed, PipelineStalled, TFQueueWarning
 
 
@@ -123,6 +123,20 @@ def test_the_error_of_another_session_is_not_taken_for_ours(path) -> None:
             coord.join()
 
 
+def test_runners_that_failed_between_the_look_back_and_our_start(path, monkeypatch) -> None:
+    # The queue was still open when we looked, and closed when our threads came to it.
+    monkeypatch.setattr(RunnerThreads, "look_back", lambda self: {})
+    graph, batch = graph_of(labels([path, "missing.tfrecord"], 5))
+    with graph.as_default(), tf1.Session() as session:
+        coord = started_and_ended(session)
+        with pytest.raises(PipelineFailed) as caught, tfqueue.queue_runners(session, check=False):
+            while True:
+                session.run(batch)
+        with pytest.raises(PipelineFailed):
+            coord.join()
+    assert caught.value.cause_name == "missing-file"
+
+
 def test_what_runners_left_in_their_queues_before_the_block_is_delivered(path) -> None:
     graph, batch = graph_of(labels([path], 5))
     got = []
@@ -188,30 +202,6 @@ def test_a_finalized_graph_has_accounts(path) -> None:
                 session.run(batch)
                 pause.wait(0.01)
         assert {queue.name for queue in coord.stats.queues} == {"input_producer", "batch/fifo_queue"}
-
-
-def test_a_slow_stage_of_runners_that_somebody_else_started_is_no_stall() -> None:
-    def build_fn():
-        source = tf1.ConditionalAccumulator(tf.float32, [], name="source")
-        put = source.apply_grad(tf.constant(7.0), name="put")
-        queue = tf1.FIFOQueue(3, tf.float32, [[]], name="mine")
-        tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [queue.enqueue(source.take_grad(1))]))
-        return queue.dequeue(), put
-
-    told: list[str] = []
-    graph, (value, put) = graph_of(build_fn)
-    with graph.as_default(), tf1.train.MonitoredSession() as session, warnings.catch_warnings():
-        plain = session.run_step_fn(lambda step_context: step_context.session)
-
-        def show(message, *_args, **_kwargs) -> None:
-            told.append(str(message))
-            plain.run(put)
-
-        warnings.simplefilter("always", TFQueueWarning)
-        warnings.showwarning = show
-        with tfqueue.queue_runners(session, check=False, stall_timeout=0.2):
-            assert session.run(value) == 7.0
-    assert "its thread has input and room, so it is working" in told[0]
 
 
 @contextlib.contextmanager

@@ -315,7 +315,11 @@ class Run:
         """
         if self._source is None and not self._interrupted and _is_from_elsewhere(error, self.graph):
             return error
-        return self.replacement_for(error)
+        replacement = self.replacement_for(error)
+        if replacement is None and self.fetches is None and self._source is None and not self._told:
+            self.runners.look_back_at_the_end()
+            replacement = self.replacement_for(error)
+        return replacement
 
     # -- told by other threads ---------------------------------------------------------------------------------------
 

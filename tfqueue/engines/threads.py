@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -237,12 +237,28 @@ class RunnerThreads:
             return {}
         ask = runs_at_once(self.session, {h.name: [h.is_closed, h.size] for h in self.handles.values()})
         closed = {name: int(size) for name, (is_closed, size) in ask().items() if is_closed}
-        for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
-            if self._earlier is None and queue_of_runner(runner) in closed:
-                found = raised_in(runner, self.session)
-                if found is not None and not isinstance(found[1], _ENDINGS):
-                    self._earlier = FirstError(found[1], None, found[0])
+        runners = self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS)
+        self._find_earlier(runner for runner in runners if queue_of_runner(runner) in closed)
         return closed
+
+    def look_back_at_the_end(self) -> None:
+        """Look once more for what `look_back` looks for: a runner may have failed between it and our start.
+
+        Then nothing but a closed queue was left for the threads that we started for it.
+        """
+        for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
+            ops = {op.name for op in enqueue_operations(runner)}
+            threads = [thread for thread in self.threads if thread.enqueue_op in ops]
+            if threads and all(thread.counted and thread.turns <= 1 for thread in threads):
+                self._find_earlier([runner])
+
+    def _find_earlier(self, runners: Iterable[Any]) -> None:
+        for runner in runners:
+            if self._earlier is not None:
+                return
+            found = raised_in(runner, self.session)
+            if found is not None and not isinstance(found[1], _ENDINGS):
+                self._earlier = FirstError(found[1], None, found[0])
 
     def _start_new_runners(self) -> None:
         for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
