@@ -75,7 +75,9 @@ def run_demo(out: str | os.PathLike[str], say: Callable[[str], None] = print) ->
     candidate = next(iter(modern(paths, shuffle=False)().as_numpy_iterator()))
     views.show_pair(reference, candidate, files["pair"], class_names=names)
     report.to_json(files["report.json"])
-    report.to_html(files["report.html"], figures=figures_of(report, legacy(paths, shuffle=True), modern(paths, shuffle=True)))
+    report.to_html(
+        files["report.html"], figures=figures_of(report, legacy(paths, shuffle=True), modern(paths, shuffle=True))
+    )
     files["report.txt"].write_text(f"{report}\n", encoding="utf-8")
     for path in files.values():
         say(f"   {path}")
