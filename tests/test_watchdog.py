@@ -166,22 +166,39 @@ def test_an_assertion_inside_a_cond_never_leaves_the_step_waiting(path) -> None:
         assert caught.value.cause_name == "assertion"
 
 
-def test_a_queue_that_a_thread_might_still_feed_is_given_up_late() -> None:
-    # Any thread of the process might feed it, such as those of a notebook, which never end.
-    done = threading.Event()
-    other = threading.Thread(target=done.wait)
+def _told_while_waiting(target, done: threading.Event) -> list[str]:
+    """What is warned of while a step waits for a queue without runners, beside a thread of the process."""
+    other = threading.Thread(target=target)
     other.start()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", TFQueueWarning)
-        pipeline = tfqueue.QueuePipeline(
-            lambda: tf1.FIFOQueue(3, tf.int32, [[]]).dequeue(), check=False, stall_timeout=0.05
-        )
-        with pipeline, pytest.raises(PipelineStalled) as caught:
-            next(pipeline)
-    done.set()
-    other.join()
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", TFQueueWarning)
+            pipeline = tfqueue.QueuePipeline(
+                lambda: tf1.FIFOQueue(3, tf.int32, [[]]).dequeue(), check=False, stall_timeout=0.05
+            )
+            with pipeline, pytest.raises(PipelineStalled) as caught:
+                next(pipeline)
+    finally:
+        done.set()
+        other.join()
     assert caught.value.cause_name == "no-runner"
-    assert "no queue runner fills it" in str(told[0].message)
+    return [str(warning.message) for warning in told]
+
+
+def test_a_queue_that_a_thread_might_still_feed_is_given_up_late() -> None:
+    done = threading.Event()
+
+    def function_of_the_program() -> None:
+        done.wait()
+
+    told = _told_while_waiting(function_of_the_program, done)
+    assert "no queue runner fills it" in told[0]
+
+
+def test_a_thread_that_runs_nothing_of_the_program_feeds_no_queue() -> None:
+    # A timer, or the threads of a notebook's kernel and of what distributes tests.
+    done = threading.Event()
+    assert _told_while_waiting(done.wait, done) == []
 
 
 def test_functions_that_hold_all_threads_of_tensorflow_do_not_hold_the_way_out(path) -> None:

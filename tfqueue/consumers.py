@@ -19,6 +19,11 @@ import tensorflow as tf
 _SESSION_FILE: str = tf.compat.v1.Session.run.__code__.co_filename
 _PY_FUNC_FILE = "/tensorflow/python/ops/script_ops.py"
 
+_SUMMARIES = "tensorflow.python.summary."
+# What starts threads of its own in a process without being part of the program.
+_BESIDE = frozenset({"IPython", "debugpy", "execnet", "ipykernel", "jupyter_client", "psutil", "pydevd", "rich"})
+_BESIDE |= {"_pydevd_bundle", "pytest_timeout", "tornado", "tqdm", "xdist", "zmq"}
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -76,6 +81,23 @@ def look(session: Any, runners: Sequence[Any] = ()) -> Stacks:
                 of_runners[thread] = str(getattr(frame.f_locals.get("enqueue_op"), "name", ""))
             frame = frame.f_back
     return Stacks(in_session, of_runners, in_python_function)
+
+
+def may_feed(thread: int) -> bool:
+    """Whether a Python thread, seen by its stack, runs code that could put something into a queue.
+
+    A thread of the user's has a function of the user's on its stack. One that shows the standard library only (a
+    timer, an idle worker of a pool), or what runs beside a program (a notebook's kernel, a debugger, a progress bar, a
+    distributor of tests, a writer of summaries), is not what a starved queue waits for.
+    """
+    frame: FrameType | None = sys._current_frames().get(thread)
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        top = module.partition(".")[0]
+        if top not in sys.stdlib_module_names and top not in _BESIDE and not module.startswith(_SUMMARIES):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def coordinators_of(runner: Any) -> list[Any]:

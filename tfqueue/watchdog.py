@@ -217,7 +217,10 @@ class Watchdog:
     def _other_threads(self, stacks: consumers.Stacks) -> bool:
         known = self._runners.thread_idents().union(stacks.in_session, stacks.of_runners)
         return any(
-            thread.is_alive() and thread.ident not in known and not thread.name.startswith("tfqueue-")
+            thread.ident is not None
+            and thread.ident not in known
+            and not thread.name.startswith("tfqueue-")
+            and consumers.may_feed(thread.ident)
             for thread in threading.enumerate()
             if thread is not threading.main_thread() and thread is not threading.current_thread()
         )
