@@ -94,14 +94,7 @@ _NOT_IN_STEP = {
 _FEEDS_FROM_THREADS = ("T15-wavenet-padding", "T15-shuffle-queue", "T29-record-input")
 
 
-# Its runner's thread feeds and closes a queue while the step waits for it. TensorFlow sometimes loses such a close (see
-# `RunnerThreads.close_ended`), and closing once more, as the engine does, was seen not to be enough every time.
-_CLOSED_BY_A_THREAD = ("T16-feeding-runner",)
-
-
-@pytest.mark.parametrize(
-    "entry", [e for e in gallery.entries() if not e.needs and e.name not in _CLOSED_BY_A_THREAD], ids=str
-)
+@pytest.mark.parametrize("entry", [e for e in gallery.entries() if not e.needs], ids=str)
 def test_the_gallery_in_lockstep(entry, tmp_path):
     program = entry.program(tmp_path)
     steps = None if program.finite else program.steps
@@ -146,6 +139,14 @@ def test_another_process_gives_the_same():
     root = Path(__file__).parents[2]
     told = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert told.stdout.split()[-1] == digest()
+
+
+def test_what_a_thread_feeds_may_come_between_two_looks_at_its_queue(tmp_path):
+    # Seen: not there when the schedule looked, there when it was asked what it waits for, so the step ran too early,
+    # and held what the thread needed to bring more. One run in some thirty.
+    program = gallery.get("T16-feeding-runner").program(tmp_path)
+    for _ in range(40):
+        assert gallery.problems(program, lockstep(program.build_fn)) == []
 
 
 # -- the schedule in odd places ---------------------------------------------------------------------

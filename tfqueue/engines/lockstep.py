@@ -360,7 +360,7 @@ class Lockstep:
             not lane.many or (lane.static_count is not None and lane.static_count <= lane.queue.room())
         )
         run = lane.run if direct else lane.values
-        changes = [state.changes for state in lane.asked]
+        touched = [(state, state.changes) for state in lane.touched]
         try:
             if all(cut.is_complete() for cut in lane.cuts if cut.fed):
                 feeds = [value for cut in lane.cuts if cut.fed for value in cut.take()]
@@ -375,9 +375,11 @@ class Lockstep:
         except BaseException:
             self.failed_enqueue = lane.enqueue
             raise
+        moved = [state for state, before in touched if state.changes != before]
         if not direct:
             for cut in lane.cuts:
                 cut.account()
+            self._forget(moved)
             for state, values in lane.added(result[0]):
                 state.pending = Pending(values)
                 state.flush()
@@ -389,11 +391,19 @@ class Lockstep:
             for state in lane.targets:
                 state.add(lane.static_count if lane.many and lane.static_count is not None else 1)
         sizes = () if lane.sizes is None else result
-        for state, size, before in zip(lane.asked, sizes, changes, strict=True):
-            if state.changes == before:
-                state.know_size(int(size))
-            else:
-                state.forget_size()  # another thread has moved elements since it was asked
+        for state, size in zip(lane.asked, sizes, strict=True):
+            state.know_size(int(size))
+        self._forget(moved)
+
+    @staticmethod
+    def _forget(moved: list[QueueState]) -> None:
+        """Ask again for the sizes of queues that another thread has looked at, or moved elements of, during a run.
+
+        It may have asked when the enqueue had just been done: what is added to that would count twice, and a step that
+        relies on it would wait for ever.
+        """
+        for state in moved:
+            state.forget_size()
 
     def _end(self, lane: Lane) -> None:
         """The input of an enqueue has ended: what its QueueRunner does when the last of its ops has ended."""

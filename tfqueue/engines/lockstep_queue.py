@@ -44,7 +44,7 @@ class QueueState:
         self.next_lane = 0
         self.pending: Pending | None = None
         self.external = not model.enqueues
-        self.changes = 0
+        self.changes = 0  # how often its size was changed or asked for
         self._closed = False
         self._size: int | None = None
         self._graph = graph
@@ -129,6 +129,7 @@ class QueueState:
         """The number of elements in the queue."""
         if self._size is None or self.external:
             self._size = int(self._ask_size())
+            self.changes += 1
         return self._size
 
     def know_size(self, size: int) -> None:
@@ -140,10 +141,16 @@ class QueueState:
         self._size = None
 
     def add(self, count: int) -> None:
-        """Count elements that came in (negative: that went out)."""
+        """Count elements that came in."""
         self.changes += 1
         if self._size is not None:
             self._size += count
+
+    def take(self, count: int) -> None:
+        """Count elements that went out: fewer where a closed queue had no more."""
+        self.changes += 1
+        if self._size is not None:
+            self._size = max(self._size - count, 0)
 
     def room(self) -> int:
         """How many elements can be enqueued."""
@@ -296,7 +303,7 @@ class Cut:
         if not self.certain or self.batch_size is None:
             self.forget_sizes()
         elif self.queue is not None:
-            self.queue.add(-min(self.batch_size, self.queue.size()))
+            self.queue.take(self.batch_size)
 
     def forget_sizes(self) -> None:
         """Ask TensorFlow for the sizes before they are used next."""
@@ -339,6 +346,8 @@ class Lane:
         if not self.certain:
             asked.update({id(state): state for state in targets})
         self.asked = list(asked.values())
+        # The queues whose sizes a run changes.
+        self.touched = list({id(s): s for s in (*targets, *(s for cut in cuts for s in cut.queues))}.values())
 
     @property
     def may_wait(self) -> bool:
@@ -369,9 +378,12 @@ class Lane:
         return any(cut.fed and cut.pull() for cut in self.cuts)
 
     def waits_outside(self) -> bool:
-        """Whether all it waits for is filled by Python code."""
-        waiting = [cut for cut in self.cuts if not cut.ready()]
-        return bool(waiting) and all(any(state.external for state in cut.queues) for cut in waiting)
+        """Whether nothing but Python code brings what it waits for.
+
+        What it was waiting for a moment ago may be there by now: then, too, it is Python code that has brought it.
+        """
+        outside = [any(state.external for state in cut.queues) for cut in self.cuts]
+        return any(outside) and all(found or cut.ready() for cut, found in zip(self.cuts, outside, strict=True))
 
 
 def _joined(arrays: list[Any]) -> Any:
