@@ -80,7 +80,7 @@ def test_every_use_is_found_through_aliases_with_its_line(tmp_path: Path) -> Non
         (31, "missing", "tf.pack"),
     ]
     uses = {use.name: use for use in inventory.uses}
-    assert uses["tf.train.shuffle_batch"].next_step.startswith("Dataset.shuffle(capacity).batch(")
+    assert uses["tf.train.shuffle_batch"].next_step.startswith("Dataset.shuffle(min_after_dequeue + 1).batch(")
     assert uses["tf.train.shuffle_batch"].function == "_make"
     assert (uses["tf.pack"].missing, uses["tf.pack"].next_step) == ("restored", "tf.stack")
     assert uses["tf.Session"].missing is None

@@ -137,7 +137,7 @@ def _failed_op(error: BaseException, graph: tf.Graph) -> Any:
         caller = _caller_of(name, graph)
         if caller is not None:
             return caller
-    return getattr(error, "op", None)
+    return getattr(error, "op", None) or _caller_of_nodes(node_names(error), graph)
 
 
 def _copied_op(error: BaseException, graph: tf.Graph) -> Any:
@@ -152,13 +152,35 @@ def _copied_op(error: BaseException, graph: tf.Graph) -> Any:
 
 
 def _caller_of(function: str, graph: tf.Graph) -> Any:
-    """The op that calls a function (a tf.cond or tf.while_loop), of which the runtime may have made a variant."""
+    """The op that calls a function (a tf.cond or tf.while_loop), of which the runtime may have made a variant.
+
+    A function that another one calls (a tf.cond in a branch of a tf.cond) is not named by any op of the graph; then the
+    op that calls the outer one is meant.
+    """
     for op in graph.get_operations():
-        if op.type in CALL_TYPES or op.type in ("While", "StatelessWhile"):
-            for value in op.node_def.attr.values():
-                if value.HasField("func") and function.startswith(value.func.name):
-                    return op
+        if op.type in (*CALL_TYPES, "While", "StatelessWhile") and _calls(op.node_def, function):
+            return op
+    for body in graph.as_graph_def().library.function:
+        name = body.signature.name
+        if not function.startswith(name) and any(_calls(node, function) for node in body.node_def):
+            caller = _caller_of(name, graph)
+            if caller is not None:
+                return caller
     return None
+
+
+def _caller_of_nodes(nodes: Sequence[str], graph: tf.Graph) -> Any:
+    """The op that calls the function with one of these nodes, where the error does not name the function; None if it
+    could be several.
+    """
+    wanted = set(nodes)
+    bodies = [b for b in graph.as_graph_def().library.function if wanted & {node.name for node in b.node_def}]
+    callers = {op.name: op for op in (_caller_of(body.signature.name, graph) for body in bodies) if op is not None}
+    return next(iter(callers.values())) if len(callers) == 1 else None
+
+
+def _calls(node: Any, function: str) -> bool:
+    return any(value.HasField("func") and function.startswith(value.func.name) for value in node.attr.values())
 
 
 def _find_stage(evidence: Evidence, topology: Topology, enqueue_op: str | None) -> None:
