@@ -76,7 +76,7 @@ def test_an_optional_package_that_is_missing_is_named(monkeypatch: pytest.Monkey
 
 
 def test_the_page_of_the_documentation_is_up_to_date() -> None:
-    page = Path(ROOT / "docs" / "tf1-names.md").read_text(encoding="utf-8")
+    page = Path(ROOT / "tfqueue" / "compat" / "tf1-names.md").read_text(encoding="utf-8")
     assert page == names.table_as_markdown()
 
 

@@ -1,7 +1,7 @@
 """The one table of TF1 names: what each is here, what to write today, and what changes then.
 
-`tfqueue.compat.v1` and `tfqueue.compat.contrib` take their names from it, the page docs/tf1-names.md is written from it
-(``python -m tfqueue.compat.names``), and `tfqueue scan` looks names up in it. No TensorFlow is imported here before
+`tfqueue.compat.v1` and `tfqueue.compat.contrib` take their names from it, the page tf1-names.md beside it is written
+from it (``python -m tfqueue.compat.names``), and `tfqueue scan` looks names up in it. No TensorFlow is imported here before
 `load` is called.
 """
 
@@ -110,7 +110,7 @@ def restored_so_far() -> tuple[OldName, ...]:
 
 
 def table_as_markdown() -> str:
-    """The page of the documentation, docs/tf1-names.md."""
+    """The page of the documentation, tfqueue/compat/tf1-names.md."""
     return names_page.page(TABLE)
 
 

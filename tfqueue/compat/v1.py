@@ -3,7 +3,7 @@
     import tfqueue.compat.v1 as tf
 
 Importing it changes nothing in TensorFlow: eager execution, resource variables and shapes stay as they are. Names that
-are gone for good raise `tfqueue.errors.CannotRestore`. docs/tf1-names.md lists every name.
+are gone for good raise `tfqueue.errors.CannotRestore`. tfqueue/compat/tf1-names.md lists every name.
 """
 
 from __future__ import annotations
