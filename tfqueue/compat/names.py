@@ -1,8 +1,8 @@
 """The one table of TF1 names: what each is here, what to write today, and what changes then.
 
 `tfqueue.compat.v1` and `tfqueue.compat.contrib` take their names from it, the page tf1-names.md beside it is written
-from it (``python -m tfqueue.compat.names``), and `tfqueue scan` looks names up in it. No TensorFlow is imported here before
-`load` is called.
+from it (``python -m tfqueue.compat.names``), and `tfqueue scan` looks names up in it. No TensorFlow is imported here
+before `load` is called.
 """
 
 from __future__ import annotations
