@@ -393,15 +393,20 @@ def test_a_program_that_leaves_at_once_is_reported_first(tmp_path: Path) -> None
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="signals as POSIX has them")
 def test_ctrl_c_ends_a_step_that_waits(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(
+        "import sys, threading\n"
         "import tensorflow as tf\n"
+        "def tell(main):\n"
+        "    while sys._current_frames()[main].f_code.co_name != '_call_tf_sessionrun':\n"
+        "        pass\n"
+        "    print('ready', flush=True)\n"
         "queue = tf.FIFOQueue(3, tf.int32)\n"
         "source = tf.FIFOQueue(3, tf.int32)\n"
         "tf.train.add_queue_runner(tf.train.QueueRunner(queue, [queue.enqueue(source.dequeue())]))\n"
         "got = queue.dequeue()\n"
         "with tf.Session() as sess:\n"
         "    tf.train.start_queue_runners(sess)\n"
+        "    threading.Thread(target=tell, args=[threading.get_ident()]).start()\n"
         "    try:\n"
-        "        print('ready', flush=True)\n"
         "        sess.run(got)\n"
         "    finally:\n"
         "        print('cleaned up', flush=True)\n"
