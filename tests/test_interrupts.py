@@ -57,8 +57,9 @@ def start():
 
 
 def end_of(child: subprocess.Popen[str]) -> tuple[int, str]:
-    output, _ = child.communicate(timeout=60)
-    return child.returncode, output
+    # Not by communicate(): it does not see what came together with the line "ready" and was read with it.
+    output = child.stdout.read()
+    return child.wait(timeout=60), output
 
 
 def test_ctrl_c_frees_a_blocked_step_and_leaves_nothing_behind(start) -> None:
