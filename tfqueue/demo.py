@@ -50,7 +50,6 @@ def run_demo(out: str | os.PathLike[str], say: Callable[[str], None] = print) ->
     names = _cut_photograph(folder / "tiles")
     # Only now: TensorFlow takes seconds to import, and a folder that cannot be written is said at once.
     from tfqueue import QueuePipeline, compare, records, views
-    from tfqueue.views.html import figures_of
 
     paths = records.write_images(folder / "tiles.tfrecord", folder / "tiles", shards=2, overwrite=True)
     say(f"2. write them as TFRecords          {', '.join(os.path.relpath(path, folder) for path in paths)}")
@@ -75,9 +74,7 @@ def run_demo(out: str | os.PathLike[str], say: Callable[[str], None] = print) ->
     candidate = next(iter(modern(paths, shuffle=False)().as_numpy_iterator()))
     views.show_pair(reference, candidate, files["pair"], class_names=names)
     report.to_json(files["report.json"])
-    report.to_html(
-        files["report.html"], figures=figures_of(report, legacy(paths, shuffle=True), modern(paths, shuffle=True))
-    )
+    report.to_html(files["report.html"])
     files["report.txt"].write_text(f"{report}\n", encoding="utf-8")
     for path in files.values():
         say(f"   {path}")

@@ -40,7 +40,7 @@ def equivalence(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
         report = compare(reference, candidate, **options)
         if not report.equivalent:
-            _fail(request, report, reference, candidate)
+            _fail(request, report)
         return report
 
     return check
@@ -70,7 +70,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., Any]:
         candidate = stream if not callable(stream) or isinstance(stream, Returned) else _as_pipeline(stream)
         report = compare(path, candidate, **options)
         if not report.equivalent:
-            _fail(request, report, path, candidate)
+            _fail(request, report)
         return report
 
     return check
@@ -82,17 +82,15 @@ def _as_pipeline(stream: Any) -> Any:
     return stream if isinstance(stream, QueuePipeline) or hasattr(stream, "__iter__") else QueuePipeline(stream)
 
 
-def _fail(request: pytest.FixtureRequest, report: Any, reference: Any, candidate: Any) -> None:
+def _fail(request: pytest.FixtureRequest, report: Any) -> None:
     lines = str(report).splitlines()
     words = lines[:_LINES] + (["  ..."] if len(lines) > _LINES else [])
     folder = request.config.getoption("--equivalence-dir")
     if folder:
-        from tfqueue.views.html import figures_of
-
         target = Path(folder) / f"{_file_name(request.node.nodeid)}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         report.to_json(target)
-        report.to_html(target.with_suffix(".html"), figures=figures_of(report, reference, candidate))
+        report.to_html(target.with_suffix(".html"))
         words.append(f"  the whole report: {target} and .html")
     pytest.fail("\n".join(words), pytrace=False)
 

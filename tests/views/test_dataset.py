@@ -10,7 +10,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from tests.views import pictures
 from tests.views.pipelines import rewritten
 from tfqueue import errors, views
-from tfqueue.views import dataset as module
+from tfqueue.topology import dataset as module
 
 Dataset = tf.data.Dataset
 

@@ -13,6 +13,8 @@ from tfqueue import compare, errors, views
 from tfqueue.views.mixing import density
 from tfqueue.views.orders import Delivery, deliveries
 
+tf1 = tf.compat.v1
+
 
 def delivery(source, size=None):
     source = np.asarray(source)
@@ -257,3 +259,27 @@ def test_equal_records_of_a_source_are_records_of_their_own():
 def test_records_unknown_to_the_source_make_no_epochs():
     found, _ = deliveries(stream([0, 50, 60, 70, 1, 2]), None, source=stream(np.arange(10)), max_records=100)
     assert found[0].epochs == 1
+
+
+def test_a_report_draws_the_labels_of_each_batch(monkeypatch):
+    monkeypatch.setattr("tfqueue.equivalence.followed._RECORDS", 600)
+
+    def build():
+        number = tf1.train.range_input_producer(1200, num_epochs=1, shuffle=False).dequeue()
+        n, label = tf1.train.shuffle_batch([number, number // 300], 8, 200, 100, seed=1)
+        return {"n": n, "label": label}
+
+    def candidate():
+        made = tf.data.Dataset.range(1200).map(lambda n: tf.cast(n, tf.int32))
+        return made.map(lambda n: {"n": n, "label": n // 300}).shuffle(150, seed=1).batch(8)
+
+    report = compare(build, candidate)
+    figure = views.plot_mixing(report)
+    drawn = {axes.get_label(): axes for axes in figure.axes}
+    shares = drawn["labels of the reference"].images[0].get_array()
+    # 75 batches with labels are kept; the queue holds 200 records, so that the first batch can have one label only.
+    assert shares.shape == (3, 75)
+    assert shares[:, 0].tolist() == [1, 0, 0]
+    np.testing.assert_allclose(shares.sum(axis=0), 1)
+    assert "labels of the candidate" in drawn
+    assert [t.get_text() for t in drawn["labels of the candidate"].get_yticklabels()] == ["0", "1", "2"]

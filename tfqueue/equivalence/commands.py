@@ -83,10 +83,8 @@ def run_check(arguments: Namespace) -> int:
     if arguments.json:
         report.to_json(arguments.json)
     if arguments.html:
-        from tfqueue.views.html import figures_of
-
         command = f"tfqueue check {arguments.reference} {arguments.candidate}"
-        report.to_html(arguments.html, figures=figures_of(report, reference, candidate), notes={"command": command})
+        report.to_html(arguments.html, notes={"command": command})
     return 0 if report.equivalent else 2 if report.verdict == UNDECIDED else 1
 
 

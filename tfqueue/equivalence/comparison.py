@@ -14,7 +14,8 @@ from tfqueue.equivalence.causes import find_causes
 from tfqueue.equivalence.checks import run_checks
 from tfqueue.equivalence.differences import samples_of
 from tfqueue.equivalence.evidence import BatchShapes, Evidence
-from tfqueue.equivalence.leaves import STRING, Leaf
+from tfqueue.equivalence.followed import KeptLabels, find_label, how_made
+from tfqueue.equivalence.leaves import STRING, Dense, Leaf
 from tfqueue.equivalence.observe import Chunk, Observation
 from tfqueue.equivalence.options import Options, Tolerance, checked
 from tfqueue.equivalence.pairing import Pairing, layouts, pair_features
@@ -141,12 +142,21 @@ def judge(evidence: Evidence) -> Report:
         candidate=evidence.candidate.report(),
         options=evidence.options.described(),
         orders=_orders(evidence),
+        pipelines=evidence.made,
     )
 
 
 def _orders(evidence: Evidence) -> Orders:
     source = evidence.look.source if evidence.look is not None else None
-    return Orders(evidence.reference.digests, evidence.candidate.digests, None if source is None else source.digests)
+    labels = [
+        None if side.labels is None else side.labels.values() for side in (evidence.reference, evidence.candidate)
+    ]
+    return Orders(
+        evidence.reference.digests,
+        evidence.candidate.digests,
+        None if source is None else source.digests,
+        *labels,
+    )
 
 
 def _verdict(results: tuple[CheckResult, ...]) -> str:
@@ -203,6 +213,7 @@ def observe(
         reference = Observation(left, left_run, options.max_records)
         candidate = Observation(right, right_run, options.max_records)
         evidence = _Reading(reference, candidate, options, progress, nested, rounded or {}).run()
+        evidence.made = how_made(left_run), how_made(right_run)
     for observation, errors in ((reference, left_error), (candidate, right_error)):
         if errors and observation.ended == "clean":
             observation.ended, observation.error = "error", errors[0]
@@ -296,6 +307,11 @@ class _Reading:
         self.reference.prepare(tuple(a for a, _ in pairing.pairs), batched[0], plain, self.nested, self.rounded)
         self.candidate.prepare(tuple(b for _, b in pairing.pairs), batched[1], casts, self.nested, self.rounded)
         self.aligned = Aligned(self.reference.names, self.options)
+        label = find_label(
+            [(a, _array(ones[a])) for a, _ in pairing.pairs], [(b, _array(twos[b])) for _, b in pairing.pairs]
+        )
+        if label is not None:
+            self.reference.labels, self.candidate.labels = KeptLabels(label), KeptLabels(label)
         return pairing
 
     def _prepare_alone(self, left: Any, right: Any) -> None:
@@ -385,6 +401,10 @@ class _Reading:
         for done, other in ((self.reference, self.candidate), (self.candidate, self.reference)):
             if done.done and not other.done and other.count > 2 * done.count + _BEYOND:
                 other.stop("going on")
+
+
+def _array(leaf: Leaf) -> Any:
+    return leaf.array if isinstance(leaf, Dense) else np.zeros((0, 0, 0))
 
 
 def _cast(reference: Leaf, candidate: Leaf) -> Any:

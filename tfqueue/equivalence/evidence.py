@@ -48,6 +48,7 @@ class Evidence:
         options: The options of the comparison.
         look: What the second look found, where the records differ.
         aside: The same with rounding put aside, where values differ by rounding; else None.
+        made: How the reference and the candidate were made, where they tell.
     """
 
     reference: Observation
@@ -58,6 +59,7 @@ class Evidence:
     options: Options
     look: SecondLook | None = None
     aside: Evidence | None = None
+    made: tuple[Any, Any] = (None, None)
 
     @cached_property
     def same_sequence(self) -> bool:

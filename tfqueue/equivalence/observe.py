@@ -243,6 +243,7 @@ class Observation:
         self.casts: tuple[Any, ...] = ()
         self.nested: frozenset[int] = frozenset()
         self.rounded: Mapping[int, Any] = {}
+        self.labels: Any = None  # a KeptLabels where pictures will want them
         self._digests = array("Q")
         self._batches: Iterator[Any] = run.batches
         self._max = max_records
@@ -439,6 +440,8 @@ class Observation:
     def _remember(self, chunk: Chunk, same: tuple[bool, ...]) -> None:
         for view, leaf, number, known in zip(self.views, chunk.leaves, chunk.prints, same, strict=False):
             view.add(leaf, number, chunk.first, known)
+        if self.labels is not None:
+            self.labels.add(chunk.leaves)
         self._digests.frombytes(chunk.records.tobytes())
         self.fingerprint = (self.fingerprint + chunk.prints[-1]) % 2**64
         if self._kept_bytes < KEPT_BYTES:

@@ -173,11 +173,16 @@ class Orders:
         reference: The digest of each record of the reference, uint64.
         candidate: The same of the candidate.
         source: The digests in the order of the source, where that was learnt; else None.
+        reference_labels: The labels of the first 100,000 records of the reference, integers or strings; None where
+            no feature is a label.
+        candidate_labels: The same of the candidate.
     """
 
     reference: npt.NDArray[np.uint64]
     candidate: npt.NDArray[np.uint64]
     source: npt.NDArray[np.uint64] | None = None
+    reference_labels: npt.NDArray[Any] | None = None
+    candidate_labels: npt.NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +199,8 @@ class Report:
         options: The options of the comparison.
         schema_version: Version of the tree, and of the JSON form.
         orders: The order in which the records came, or None.
+        pipelines: How the reference and the candidate were made, for pictures of it: the `tfqueue.topology.Topology` of
+            a queue-runner pipeline, the chain of a tf.data.Dataset, or None; no part of the JSON form.
     """
 
     verdict: str
@@ -205,6 +212,7 @@ class Report:
     options: Mapping[str, Any]
     schema_version: int = SCHEMA_VERSION
     orders: Orders | None = field(default=None, repr=False, compare=False, metadata={"json": False})
+    pipelines: tuple[Any, Any] = field(default=(None, None), repr=False, compare=False, metadata={"json": False})
 
     @property
     def equivalent(self) -> bool:
@@ -263,9 +271,12 @@ class Report:
     ) -> None:
         """Write the report as one HTML file that needs nothing else.
 
+        It shows how the sides were made, where they are queue-runner pipelines or Datasets, and how they mix their
+        records, where the order of the source is known.
+
         Args:
             path: The file, ending in .html; it appears whole or not at all.
-            figures: More pictures by their heading, such as those of `tfqueue.views.plot_mixing`.
+            figures: More pictures by their heading, such as that of `tfqueue.views.plot_stats`.
             shown: Show at most so many differing records with their values.
             notes: More lines for the section "How it was run", such as the command.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfqueue.equivalence import leaves
+from tfqueue.equivalence import followed, leaves
+from tfqueue.equivalence.followed import is_label_name, is_one_hot
 from tfqueue.errors import InvalidArgument
 
-_LABEL_WORDS = frozenset({"label", "labels", "y", "class", "classes", "target", "targets", "category", "digit"})
 _NAME_WORDS = frozenset({"text", "name", "names", "title"})
-_UNNAMED = re.compile(r"\.?(\[\d+\]\.?)+")
 _SHOWN_VALUES = 4
 
 
@@ -36,7 +34,7 @@ class Feature:
     @property
     def words(self) -> frozenset[str]:
         """The lower-case words of the name: ``image/object/bbox_xmin`` is {image, object, bbox, xmin}."""
-        return frozenset(re.split(r"[^a-z0-9]+", self.name.lower()))
+        return followed.words_of(self.name)
 
     def describe(self) -> str:
         """Name, dtype and shape in words."""
@@ -117,34 +115,17 @@ def one_per_record(features: Iterable[Feature], count: int) -> tuple[list[Featur
 
 def find_label(features: Sequence[Feature]) -> Feature | None:
     """The feature that titles the records: by name, or else the first unnamed one with one value a record."""
-    simple = [feature for feature in features if _is_label_like(feature)]
-    for feature in simple:
-        if _LABEL_WORDS & feature.words:
-            return feature
-    return next((feature for feature in simple if _UNNAMED.fullmatch(feature.name)), None)
+    number = followed.find_label([(feature.name, feature.values) for feature in features])
+    return None if number is None else features[number]
 
 
 def find_class_text(features: Sequence[Feature]) -> Feature | None:
     """The feature that holds the name of each record's class, as ``image/class/text`` in many TFRecords."""
     for feature in features:
-        named = _LABEL_WORDS & feature.words and _NAME_WORDS & feature.words
+        named = is_label_name(feature.name) and _NAME_WORDS & feature.words
         if named and holds_bytes(feature.values) and feature.values.size == len(feature.values):
             return feature
     return None
-
-
-def _is_label_like(feature: Feature) -> bool:
-    values = feature.values
-    flat = values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1)
-    return (flat and (values.dtype != object or holds_bytes(values))) or is_one_hot(values)
-
-
-def is_one_hot(values: NDArray[Any]) -> bool:
-    """Whether each row of a matrix has a single 1 among zeros."""
-    if values.ndim != 2 or values.shape[1] < 2 or not len(values) or values.dtype.kind not in "biuf":
-        return False
-    ones = values == 1
-    return bool((ones.sum(axis=1) == 1).all() and ((values == 0) | ones).all())
 
 
 ClassNames = Mapping[int, str] | Sequence[str]

@@ -101,7 +101,7 @@ def _draw(sides: Sequence[Delivery], words: str) -> Figure:
         if labelled and side.labels is not None:
             axes = style.plot_axes(figure, left, upper + top_of_order + _HEIGHT + 0.75, _WIDTH, labels_height)
             axes.set_label(f"labels of the {side.name}")
-            _draw_labels(axes, side.labels, side.batch)
+            _draw_labels(axes, side.labels, side.batch[: len(side.labels)])
             _name_axes(axes, "batch", "label" if column == 0 else "", names=True)
     start = upper + top_of_order + _HEIGHT + 0.75 + (labels_height + 0.85 if labelled else 0)
     axes = style.plot_axes(figure, style.MARGIN + _LEFT, start, body - _LEFT - 0.1, 1.3)

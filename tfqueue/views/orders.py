@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfqueue.equivalence.digest import feature_digests, record_digests
+from tfqueue.equivalence.followed import is_one_hot
 from tfqueue.equivalence.leaves import Dense, Leaf, as_one_record, common_size, flatten, spread
 from tfqueue.equivalence.report import Report
 from tfqueue.equivalence.streams import side_of
 from tfqueue.errors import InvalidArgument
-from tfqueue.views.features import Feature, find_label, is_one_hot
+from tfqueue.views.features import Feature, find_label
 
 Integers = NDArray[np.int64]
 
@@ -31,7 +32,7 @@ class Delivery:
         source: The position in the source of each delivered record; -1 for one that is not in the source.
         batch: The number of the batch that each came in.
         size: Number of records of the source, which is one epoch.
-        labels: The label of each delivered record, or None.
+        labels: The label of each delivered record, maybe of the first ones only; or None.
     """
 
     name: str
@@ -195,8 +196,8 @@ def of_report(report: Report, max_records: int) -> tuple[list[Delivery], str]:
     if not len(orders.reference) or not len(orders.candidate):
         raise InvalidArgument("a side of the report delivered no record: there is no order to plot")
     sides = [
-        ("reference", orders.reference, report.reference.batch_sizes),
-        ("candidate", orders.candidate, report.candidate.batch_sizes),
+        ("reference", orders.reference, report.reference.batch_sizes, orders.reference_labels),
+        ("candidate", orders.candidate, report.candidate.batch_sizes, orders.candidate_labels),
     ]
     if orders.source is None:
         order, words, sides = _first_seen(orders.reference), "the order of the reference", sides[1:]
@@ -204,9 +205,13 @@ def of_report(report: Report, max_records: int) -> tuple[list[Delivery], str]:
         order, words = orders.source, "the reference run without shuffling"
     return [
         Delivery(
-            name, _positions(digests[:max_records], order), _batches(sizes, len(digests))[:max_records], len(order)
+            name,
+            _positions(digests[:max_records], order),
+            _batches(sizes, len(digests))[:max_records],
+            len(order),
+            None if labels is None else labels[:max_records],
         )
-        for name, digests, sizes in sides
+        for name, digests, sizes, labels in sides
     ], words
 
 

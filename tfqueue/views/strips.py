@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tfqueue.equivalence.followed import is_one_hot
 from tfqueue.views import style
-from tfqueue.views.features import Feature, holds_arrays, is_one_hot
+from tfqueue.views.features import Feature, holds_arrays
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

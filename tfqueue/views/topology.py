@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tfqueue.errors import InvalidArgument
+from tfqueue.topology.dataset import DatasetChain, chain_of, is_dataset
 from tfqueue.topology.model import (
     Dequeue,
     Node,
@@ -16,7 +17,7 @@ from tfqueue.topology.model import (
     Transform,
 )
 from tfqueue.views import style
-from tfqueue.views.dataset import dataset_flow, is_dataset
+from tfqueue.views.dataset import draw_chain
 from tfqueue.views.flow import BATCH, BUFFER, READER, SOURCE, STAGE, UNKNOWN, Step, draw_flow
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def plot_topology(topology: Any, path: str | os.PathLike[str] | None = None) -> 
     """
     target = style.check_path(path)
     if is_dataset(topology):
-        figure = dataset_flow(topology)
+        topology = chain_of(topology)
+    if isinstance(topology, DatasetChain):
+        figure = draw_chain(topology)
         return style.save(figure, target, str(figure.get_label()))
     model = getattr(topology, "topology", topology)
     if not isinstance(model, Topology):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import tensorflow as tf
 
 import tfqueue
 from tests.views import pictures
 from tfqueue.equivalence.streams import Returned
+from tfqueue.topology.dataset import Unread
 from tfqueue.views.html.figures import figures_of
 
 tf1 = tf.compat.v1
@@ -23,8 +26,7 @@ def dataset():
 
 
 def test_topologies_and_mixing():
-    report = tfqueue.compare(build, dataset)
-    figures = figures_of(report, build, dataset)
+    figures = figures_of(tfqueue.compare(build, dataset))
     assert list(figures) == [
         "The pipeline of the reference",
         "The pipeline of the candidate",
@@ -38,48 +40,74 @@ def test_topologies_and_mixing():
 
 
 def test_pipelines_on_both_sides():
-    report = tfqueue.compare([np.arange(3)], [np.arange(3)])
-    figures = figures_of(report, tfqueue.QueuePipeline(build), tfqueue.QueuePipeline(build))
-    assert list(figures) == ["The pipeline of the reference", "The pipeline of the candidate"]
+    report = tfqueue.compare(tfqueue.QueuePipeline(build), tfqueue.QueuePipeline(build), max_records=40)
+    assert list(figures_of(report))[:2] == ["The pipeline of the reference", "The pipeline of the candidate"]
 
 
 def test_plain_streams_have_no_pipeline():
     batches = [{"index": np.arange(8)}]
-    assert figures_of(tfqueue.compare(batches, batches), batches, batches) == {}
+    assert figures_of(tfqueue.compare(batches, batches)) == {}
 
 
-def test_in_a_page(tmp_path):
+def test_a_page_has_them_without_being_asked(tmp_path):
     report = tfqueue.compare(build, dataset)
-    report.to_html(tmp_path / "r.html", figures=figures_of(report, build, dataset))
+    report.to_html(tmp_path / "r.html", figures={"Mine": tfqueue.views.plot_mixing(np.arange(9))})
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert page.index("The pipeline of the reference</h2>") < page.index("How the records are mixed</h2>")
-    assert page.count('<img class="plot"') == 3
+    headings = ["The pipeline of the reference", "The pipeline of the candidate", "How the records are mixed", "Mine"]
+    places = [page.index(f"{heading}</h2>") for heading in headings]
+    assert places == sorted(places)
+    assert page.count('<img class="plot"') == 4
     assert page.count('<a href="#figure-1">see the picture</a>') == 1
     assert page.count('<a href="#figure-2">see the picture</a>') == 1
-    report.to_html(tmp_path / "r.html")
-    assert (tmp_path / "r.html").read_text(encoding="utf-8").count('<img class="plot"') == 1
 
 
 def test_a_page_says_of_which_side_nothing_is_known(tmp_path):
     batches = [{"index": np.arange(8)}]
     report = tfqueue.compare(batches, batches)
-    report.to_html(tmp_path / "r.html", figures=figures_of(report, batches, batches))
+    report.to_html(tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.count("not known: an iterable does not tell how it was made") == 2
 
 
-def test_a_candidate_that_is_a_dataset_or_fails():
+def test_datasets_and_functions_that_return_them():
     batches = [{"index": np.arange(8)}]
-    report = tfqueue.compare(batches, batches)
+    calls = []
 
+    def counted():
+        calls.append(1)
+        return dataset()
+
+    assert list(figures_of(tfqueue.compare(batches, dataset()))) == ["The pipeline of the candidate"]
+    report = tfqueue.compare(dataset(), Returned(counted), max_records=8)
+    made = len(calls)
+    assert list(figures_of(report))[:2] == ["The pipeline of the reference", "The pipeline of the candidate"]
+    assert len(calls) == made  # drawing runs no code of the user's
+    assert figures_of(tfqueue.compare(batches, lambda: iter(batches))) == {}
+
+
+def test_a_side_that_fails_has_no_pipeline():
     def failing():
         raise KeyError("no such file")
 
-    assert list(figures_of(report, batches, dataset())) == ["The pipeline of the candidate"]
-    assert list(figures_of(report, dataset(), Returned(dataset))) == [
-        "The pipeline of the reference",
-        "The pipeline of the candidate",
-    ]
-    for candidate in (failing, lambda: iter(batches), "some.golden", None):
-        assert figures_of(report, batches, candidate) == {}
-    assert figures_of(report, failing, None) == {}
+    report = tfqueue.compare([{"index": np.arange(8)}], failing)
+    assert report.candidate.ended == "error"
+    assert figures_of(report) == {}
+
+
+def test_a_report_is_pickled_with_its_pipelines(tmp_path):
+    report = tfqueue.compare(build, dataset)
+    assert "pipelines" not in report.to_dict()
+    again = pickle.loads(pickle.dumps(report))
+    assert again == report
+    assert list(figures_of(again)) == list(figures_of(report))
+    assert again.pipelines[0] == report.pipelines[0]
+    assert again.pipelines[1].chain() == report.pipelines[1].chain() is not None
+
+
+def test_a_dataset_is_read_once_and_not_kept(monkeypatch):
+    unread = Unread(dataset())
+    chain = unread.chain()
+    assert chain is not None
+    monkeypatch.setattr("tfqueue.topology.dataset.chain_of", None)
+    assert unread.chain() is chain
+    assert unread._dataset is None

@@ -16,11 +16,10 @@ from tfqueue.equivalence.report import DIFFERENT, SAME, Difference, Report
 from tfqueue.errors import InvalidArgument
 from tfqueue.views import style
 from tfqueue.views.html.embed import Picture, common_range, data_uri, images_of, pictures_of
-from tfqueue.views.html.figures import MIXING, PIPELINE_OF
+from tfqueue.views.html.figures import PIPELINE_OF, figures_of
 from tfqueue.views.html.gallery import check_html_path, write_page
 from tfqueue.views.html.page import alt_text, render
 from tfqueue.views.html.words import value_words, visible
-from tfqueue.views.mixing import plot_mixing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,8 +83,7 @@ def write_report(
         report: What `tfqueue.compare` returned.
         path: The file to write, ending in .html or .htm; its folder must exist. It appears whole or not at
             all.
-        figures: More pictures by their heading, such as those of `plot_topology`. None shows how the records are
-            mixed, where the report knows the order of the source.
+        figures: More pictures by their heading, such as that of `plot_stats`, beside those of `figures_of`.
         shown: Show at most so many differing records with their values.
         notes: More lines for the section "How it was run", such as the command.
 
@@ -112,8 +110,7 @@ def render_report(
         raise InvalidArgument(f"report is a {type(report).__name__}; expected what tfqueue.compare returned")
     if shown < 0:
         raise InvalidArgument(f"shown={shown!r}: expected 0 or more")
-    if figures is None and report.orders is not None and report.orders.source is not None:
-        figures = {MIXING: plot_mixing(report)}
+    figures = {**figures_of(report), **(figures or {})}
     icon, verdict, sentence = _VERDICTS[report.verdict]
     checks = [
         {
@@ -132,7 +129,7 @@ def render_report(
         icon=icon,
         heading=verdict,
         sentence=sentence,
-        sides=[_side(side, list(figures or ())) for side in (report.reference, report.candidate)],
+        sides=[_side(side, list(figures)) for side in (report.reference, report.candidate)],
         causes=[
             {
                 "name": cause.name,
@@ -148,7 +145,7 @@ def render_report(
         left_out=len(report.differences) - min(shown, len(report.differences)),
         figures=[
             {"heading": heading, "uri": data_uri("png", style.png(figure)), "alt": alt_text(figure)}
-            for heading, figure in (figures or {}).items()
+            for heading, figure in figures.items()
         ],
         run=_run(report, notes),
     )
