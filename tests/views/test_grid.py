@@ -16,6 +16,7 @@ from tests.views import pictures
 from tests.views.gallery import strings
 from tfqueue import errors, views
 from tfqueue.views import style
+from tfqueue.views.pixels import ValueRange, to_pixels
 
 Batch = collections.namedtuple("Batch", "image label")
 
@@ -346,6 +347,13 @@ def test_values_at_the_end_of_a_type_are_stretched_evenly(reach):
     figure = views.show_batch(ramp.reshape(1, 4, 4, 1))
     drawn = pictures.drawn_image(figure, 0, 4, 4)[..., 0].reshape(-1)
     np.testing.assert_allclose(drawn, np.linspace(0, 255, 16), atol=1)
+
+
+@pytest.mark.parametrize("value", [1e306, -1e306])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_far_outside_of_the_range_are_black_or_white(value, dtype):
+    image = np.full((2, 2, 1), np.clip(value, np.finfo(dtype).min, np.finfo(dtype).max), dtype)
+    assert np.unique(to_pixels(image, ValueRange(0, 1, "0..1"))).tolist() == [255 if value > 0 else 0]
 
 
 @pytest.mark.parametrize("value", [-700.0, 1e300, -1.7e308])

@@ -157,8 +157,9 @@ def test_more_than_n_of_a_batch_are_said():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (42, "no stream of batches|no tensor"),
-        (object(), "no stream of batches"),
+        (42, "source is of type int, which holds no records"),
+        (object(), "source is of type object, which holds no records"),
+        (None, "source is of type NoneType, which holds no records"),
         (iter([]), "empty: it ended before the first record"),
         (lambda: None, "returned None|no tensor"),
         ("/no/such/file.tfrecord", "does not exist"),

@@ -283,3 +283,22 @@ def test_a_report_draws_the_labels_of_each_batch(monkeypatch):
     np.testing.assert_allclose(shares.sum(axis=0), 1)
     assert "labels of the candidate" in drawn
     assert [t.get_text() for t in drawn["labels of the candidate"].get_yticklabels()] == ["0", "1", "2"]
+
+
+def test_the_epochs_of_a_report_are_told_apart():
+    def build(epochs=3, records=200):
+        values = np.arange(records) % 200
+        number = tf1.train.input_producer(values, num_epochs=epochs, shuffle=False).dequeue()
+        return {"n": tf1.train.shuffle_batch([number], 8, 60, 40, seed=1)}
+
+    def candidate(buffer):
+        return tf.data.Dataset.range(200).map(lambda n: {"n": n}).repeat(3).shuffle(buffer, seed=1).batch(8)
+
+    report = compare(build, lambda: candidate(50))
+    found, _ = deliveries(report, None, max_records=10_000)
+    assert [(side.size, side.epochs) for side in found] == [(200, 3), (200, 3)]
+    assert all(0 < side.blurred < 0.5 for side in found)
+    assert "3 epochs, a colour for each" in pictures.words(views.plot_mixing(report))[1]
+    # One epoch that holds each record three times is one epoch.
+    found, _ = deliveries(compare(lambda: build(1, 600), lambda: candidate(50)), None, max_records=10_000)
+    assert [side.size for side in found] == [600, 600]

@@ -132,8 +132,17 @@ def test_a_real_run(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_steps_before_the_first_look_at_the_queues():
+    found = stats(90, 40, history=(), step_history=(StepsStats(0.1, 1, 0.05, 0.05), StepsStats(0.2, 1, 0.01, 0.01)))
+    figure = views.plot_stats(found)
+    assert [axes.get_label() for axes in figure.axes] == ["waited for a step, milliseconds"]
+    words = pictures.words(figure)
+    assert words[0] == "The run was too short to say which part is slow"
+    assert words[2] == "The queues were not looked at yet: that is done about every half second."
+
+
 def test_bad_input():
     with pytest.raises(errors.InvalidArgument, match=r"stats is a int; expected pipeline\.stats"):
         views.plot_stats(5)
-    with pytest.raises(errors.InvalidArgument, match="no queue has been looked at yet"):
+    with pytest.raises(errors.InvalidArgument, match="nothing to draw yet: no step was iterated"):
         views.plot_stats(stats())

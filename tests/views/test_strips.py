@@ -54,8 +54,10 @@ def test_audio_alone_is_the_picture():
 
 def test_vectors_are_drawn_only_when_asked_for():
     batch = {"embedding": np.random.default_rng(0).normal(size=(2, 128)), "label": np.arange(2)}
-    with pytest.raises(errors.InvalidImage, match="embedding"):
+    with pytest.raises(errors.InvalidImage, match=r"embedding: float64\[2, 128\].*; image='embedding' draws that"):
         views.show_batch(batch)
+    with pytest.raises(errors.InvalidImage, match=r"no image found in feature 'label'.*int64\[2\]$"):
+        views.show_batch(batch, image="label")
     figure = views.show_batch(batch, image="embedding")
     np.testing.assert_array_equal(figure.axes[1].lines[0].get_ydata(), batch["embedding"][1])
 

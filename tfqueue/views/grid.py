@@ -100,7 +100,13 @@ def show_batch(
     if wave is not None:
         figure = _draw_waves(taken, wave, n or _MOST, labels, class_names)
         return style.save(figure, target, f"{wave.describe()}")
-    pictures = find_images(taken.features, image=image, value_range=value_range, n=n or _MOST)
+    try:
+        pictures = find_images(taken.features, image=image, value_range=value_range, n=n or _MOST)
+    except InvalidImage as error:
+        lines = [] if image is not None else strips.find_strips(taken.features, 1)
+        if not lines:
+            raise
+        raise InvalidImage(f"{error}; image={lines[0].feature.name!r} draws that feature as lines") from error
     figure = _draw_images(taken, pictures, labels, class_names, box_order, histograms)
     return style.save(figure, target, f"{pictures.feature.name}: {pictures.form}, shown as {pictures.range.words}")
 

@@ -112,8 +112,9 @@ def find_images(
     readings = [(_reading(feature, features), feature) for feature in candidates]
     found = [(reading, feature) for reading, feature in readings if reading is not None]
     if not found:
+        where = "the batch" if image is None else f"feature {image!r}"
         raise InvalidImage(
-            "no image found in the batch; expected a feature [n, height, width, channels] with 1 to 4 "
+            f"no image found in {where}; expected a feature [n, height, width, channels] with 1 to 4 "
             "channels, [n, channels, height, width], [n, height, width], or encoded bytes; "
             f"there are {listing(features)}"
         )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tfqueue.errors import InvalidArgument, PipelineError, RecordError
+from tfqueue.errors import InvalidArgument, InvalidStream, PipelineError, RecordError
 from tfqueue.views.features import Feature, boxed, flatten, holds_bytes, short
 from tfqueue.views.images import encoding
 
@@ -112,7 +112,14 @@ def _stream(source: Any) -> tuple[str, AbstractContextManager[Iterator[Any]]]:
         return repr(source), nullcontext(iter(source))
     if callable(source) and not isinstance(source, Iterable):
         source = _from_function(source)
-    side = side_of(source, "candidate")
+    try:
+        side = side_of(source, "candidate")
+    except InvalidStream as error:
+        raise InvalidStream(
+            f"source is of type {type(source).__name__}, which holds no records; expected a batch (arrays in any "
+            "nesting), an iterable of batches, a QueuePipeline, a tf.data.Dataset, a function that returns one of "
+            "these or builds a TF1 pipeline, or the path of TFRecord files"
+        ) from error
     return side.name, _batches_of(side)
 
 

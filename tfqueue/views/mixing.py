@@ -190,7 +190,7 @@ def _draw_labels(axes: Axes, labels: NDArray[Any], batch: NDArray[np.int64]) -> 
         interpolation="nearest",
         extent=(-0.5, batches - 0.5, -0.5, len(names) - 0.5),
     )
-    ticks = np.unique(np.linspace(0, len(names) - 1, min(len(names), 8)).astype(int))
+    ticks = np.arange(0, len(names), -(-len(names) // 8))
     axes.set_yticks(ticks, [style.literal(style.fit(str(names[tick]), style.SMALL, 0.45)) for tick in ticks])
     for text in axes.get_yticklabels():
         text.set_parse_math(False)

@@ -16,6 +16,7 @@ from tfqueue.equivalence.leaves import Dense, Leaf, as_one_record, common_size, 
 from tfqueue.equivalence.report import Report
 from tfqueue.equivalence.streams import side_of
 from tfqueue.errors import InvalidArgument
+from tfqueue.topology.model import Topology
 from tfqueue.views.features import Feature, find_label
 
 Integers = NDArray[np.int64]
@@ -154,7 +155,9 @@ def deliveries(
     """
     if isinstance(reference, Report):
         if candidate is not None or source is not None or key is not None or label is not None:
-            raise InvalidArgument("a report knows its two sides and their source; give it alone")
+            raise InvalidArgument(
+                "a report knows its two sides and their source; give it alone (and path= for the file)"
+            )
         return of_report(reference, max_records)
     read = [_read(reference, "reference", key, label, max_records)]
     if candidate is not None:
@@ -202,7 +205,7 @@ def of_report(report: Report, max_records: int) -> tuple[list[Delivery], str]:
     if orders.source is None:
         order, words, sides = _first_seen(orders.reference), "the order of the reference", sides[1:]
     else:
-        order, words = orders.source, "the reference run without shuffling"
+        order, words = _one_pass(orders.source, report.pipelines[0]), "the reference run without shuffling"
     return [
         Delivery(
             name,
@@ -213,6 +216,18 @@ def of_report(report: Report, max_records: int) -> tuple[list[Delivery], str]:
         )
         for name, digests, sizes, labels in sides
     ], words
+
+
+def _one_pass(order: NDArray[Any], made: Any) -> NDArray[Any]:
+    """The records of one epoch, of an order in which the same records come several times over.
+
+    Args:
+        order: The records in the order of the source, in all epochs.
+        made: The topology of the pipeline, where it is known: one epoch may hold equal records, too.
+    """
+    size = len(np.unique(order))
+    several = not isinstance(made, Topology) or any(producer.num_epochs != 1 for producer in made.producers)
+    return order[:size] if several and 1 < size < len(order) and np.array_equal(order[size:], order[:-size]) else order
 
 
 def _batches(sizes: Sequence[tuple[int, int]], count: int) -> Integers:

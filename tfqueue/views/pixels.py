@@ -167,6 +167,8 @@ def to_pixels(picture: NDArray[Any], shown: ValueRange, *, most: int | None = No
                 bad = None
             else:
                 scaled[bad] = shown.low
+        # What lies far outside of the range, too.
+        np.clip(scaled, shown.low, shown.high, out=scaled)
         unit = 2.0**-40 if reach > 1e300 else 1.0
         scaled *= unit
         scaled -= shown.low * unit

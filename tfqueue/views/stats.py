@@ -37,17 +37,21 @@ def plot_stats(stats: Any, path: str | os.PathLike[str] | None = None) -> Figure
         path: PNG file to write as well; its folder must exist.
 
     Returns:
-        A matplotlib Figure with one Axes for the steps (where any were iterated), and one for each queue.
+        A matplotlib Figure with one Axes for the steps (where any were iterated), and one for each queue (once they
+        were looked at, which is done about every half second and at the end).
 
     Raises:
-        InvalidArgument: No queue was looked at yet, or ``path`` cannot be written.
+        InvalidArgument: No step was iterated and no queue was looked at yet, or ``path`` cannot be written.
     """
     target = style.check_path(path)
     found: Any = stats if hasattr(stats, "history") else getattr(stats, "stats", None)
     if not hasattr(found, "history"):
         raise InvalidArgument(f"stats is a {type(stats).__name__}; expected pipeline.stats")
-    if not found.queues or not found.history:
-        raise InvalidArgument("no queue has been looked at yet: let the pipeline run for a step, or to its end")
+    if not (found.queues and found.history) and not found.step_history:
+        raise InvalidArgument(
+            "there is nothing to draw yet: no step was iterated, and the queues are looked at about every half second; "
+            "let the pipeline run longer, or to its end"
+        )
     figure = _draw(found)
     return style.save(figure, target, str(found))
 
@@ -62,12 +66,12 @@ def _draw(stats: PipelineStats) -> Figure:
         )
     at = np.array([seconds for seconds, _ in stats.history])
     sizes = np.array([row for _, row in stats.history])
-    for number, queue in enumerate(stats.queues):
+    for number, queue in enumerate(stats.queues if stats.history else ()):
         plots.append((queue.name, _fill(queue), partial(_draw_queue, queue=queue, at=at, sizes=sizes[:, number])))
     below = len(plots) * _PITCH + 0.25 + len(stages) * small
     figure, top = style.header(slow_stage(stats), _facts(stats), _alarms(stats), _LEFT + _WIDTH, below)
     left = style.MARGIN + _LEFT
-    end = max([float(at.max()), *(group.at for group in stats.step_history)]) or 1e-6
+    end = max([float(at.max(initial=0)), *(group.at for group in stats.step_history)]) or 1e-6
     for number, (name, words, draw) in enumerate(plots):
         style.write(figure, left, top, name, weight="bold", width=_WIDTH * 0.6)
         style.write(figure, left + _WIDTH, top + 0.02, words, size=style.SMALL, colour=style.MUTED, align="right")
@@ -171,6 +175,8 @@ def _facts(stats: PipelineStats) -> str:
 
 def _alarms(stats: PipelineStats) -> list[str]:
     alarms = []
+    if not stats.history:
+        alarms.append("The queues were not looked at yet: that is done about every half second.")
     if stats.dropped:
         alarms.append(f"{style.plural(stats.dropped, 'record')} dropped: {stats.dropped_why}.")
     if stats.fetched_elsewhere:
