@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import queue
 import re
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -233,10 +235,18 @@ def test_a_fault_needs_a_stage_and_a_place_that_exist(tmp_path):
 
 def test_a_hung_program_is_an_error_and_not_a_hung_test(tmp_path):
     program = ORDERED.program(tmp_path)
+    sessions = queue.Queue()
 
     def never_fed():
-        queue = tf.compat.v1.FIFOQueue(1, [tf.float32])
-        return queue.dequeue()
+        unfed = tf.compat.v1.FIFOQueue(1, [tf.float32])
+        unfed.close(name="let_go")
+        return unfed.dequeue()
 
+    hung = replace(program, build_fn=never_fed, before_step=lambda session, _: sessions.put(session))
     with pytest.raises(TimeoutError, match=r"T1-tfrecord-batch did not end within 0\.5 s"):
-        oracle.run(replace(program, build_fn=never_fed), timeout=0.5)
+        oracle.run(hung, timeout=0.5)
+    for _ in range(3):  # it is tried so often, and what hangs would run beside the next tests
+        sessions.get(timeout=60).run("let_go")
+    for thread in threading.enumerate():
+        if thread.name == f"gallery {program.name}":
+            thread.join()
