@@ -28,9 +28,9 @@ def dataset():
 def test_topologies_and_mixing():
     figures = figures_of(tfqueue.compare(build, dataset))
     assert list(figures) == [
+        "How the records are mixed",
         "The pipeline of the reference",
         "The pipeline of the candidate",
-        "How the records are mixed",
     ]
     assert pictures.words(figures["The pipeline of the candidate"])[0] == "Dataset of 4 steps"
     assert (
@@ -41,7 +41,7 @@ def test_topologies_and_mixing():
 
 def test_pipelines_on_both_sides():
     report = tfqueue.compare(tfqueue.QueuePipeline(build), tfqueue.QueuePipeline(build), max_records=40)
-    assert list(figures_of(report))[:2] == ["The pipeline of the reference", "The pipeline of the candidate"]
+    assert list(figures_of(report))[-2:] == ["The pipeline of the reference", "The pipeline of the candidate"]
 
 
 def test_plain_streams_have_no_pipeline():
@@ -53,12 +53,13 @@ def test_a_page_has_them_without_being_asked(tmp_path):
     report = tfqueue.compare(build, dataset)
     report.to_html(tmp_path / "r.html", figures={"Mine": tfqueue.views.plot_mixing(np.arange(9))})
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    headings = ["The pipeline of the reference", "The pipeline of the candidate", "How the records are mixed", "Mine"]
+    assert page.count('<section class="broad"') == 1
+    headings = ["How the records are mixed", "The pipeline of the reference", "The pipeline of the candidate", "Mine"]
     places = [page.index(f"{heading}</h2>") for heading in headings]
     assert places == sorted(places)
     assert page.count('<img class="plot"') == 4
-    assert page.count('<a href="#figure-1">see the picture</a>') == 1
     assert page.count('<a href="#figure-2">see the picture</a>') == 1
+    assert page.count('<a href="#figure-3">see the picture</a>') == 1
 
 
 def test_a_page_says_of_which_side_nothing_is_known(tmp_path):
@@ -80,7 +81,7 @@ def test_datasets_and_functions_that_return_them():
     assert list(figures_of(tfqueue.compare(batches, dataset()))) == ["The pipeline of the candidate"]
     report = tfqueue.compare(dataset(), Returned(counted), max_records=8)
     made = len(calls)
-    assert list(figures_of(report))[:2] == ["The pipeline of the reference", "The pipeline of the candidate"]
+    assert list(figures_of(report))[-2:] == ["The pipeline of the reference", "The pipeline of the candidate"]
     assert len(calls) == made  # drawing runs no code of the user's
     assert figures_of(tfqueue.compare(batches, lambda: iter(batches))) == {}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import cv2
@@ -178,6 +179,19 @@ def test_writes_whole_or_not_at_all(tmp_path):
     with pytest.raises(errors.InvalidArgument, match="cannot be written"):
         write_report(report, tmp_path / "folder.html")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["folder.html", "report.html"]
+
+
+def test_why_no_record_is_shown():
+    from tfqueue import compare
+
+    batches = [{"x": np.arange(8)}, {"x": np.arange(8, 12)}]
+    sizes = compare(batches, [{"x": np.arange(12)}])
+    assert sizes.verdict == "different"
+    assert "None is shown: all records agree." in render_report(sizes)
+    assert "None is shown: no records were compared." in render_report(compare([], []))
+    assert "None is shown: none was asked for." in render_report(reports.different(), shown=0)
+    record = tuple(replace(check, status="different") for check in sizes.checks if check.name == "records")
+    assert "None is shown: the values of the records that differ" in render_report(replace(sizes, checks=record))
 
 
 def test_what_is_no_report():

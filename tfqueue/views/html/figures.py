@@ -30,10 +30,10 @@ def figures_of(report: Report) -> dict[str, Figure]:
         report: What `tfqueue.compare` returned.
     """
     figures = {}
+    if report.orders is not None and report.orders.source is not None:
+        figures[MIXING] = plot_mixing(report)
     for role, made in zip(("reference", "candidate"), report.pipelines, strict=True):
         drawn = made.chain() if isinstance(made, Unread) else made
         if drawn is not None and not (isinstance(drawn, Topology) and not drawn.nodes):
             figures[PIPELINE_OF.format(role=role)] = plot_topology(drawn)
-    if report.orders is not None and report.orders.source is not None:
-        figures[MIXING] = plot_mixing(report)
     return figures

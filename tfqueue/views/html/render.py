@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_FEATURES = 30
+# A picture that is broader, in inches, has a row of the page for itself.
+_COLUMN = 6.2
 _VERDICTS = {
     "equivalent": ("✓", "Equivalent", "The candidate delivers the same data as the reference."),
     "different": ("✗", "Different", "The candidate does not deliver the same data as the reference."),
@@ -142,13 +144,28 @@ def render_report(
         ],
         checks=checks,
         records=_records(report.differences[:shown]),
+        why_none=_why_none(report, shown),
         left_out=len(report.differences) - min(shown, len(report.differences)),
         figures=[
-            {"heading": heading, "uri": data_uri("png", style.png(figure)), "alt": alt_text(figure)}
+            {
+                "heading": visible(heading),
+                "uri": data_uri("png", style.png(figure)),
+                "alt": alt_text(figure),
+                "broad": figure.get_figwidth() > _COLUMN,
+            }
             for heading, figure in figures.items()
         ],
         run=_run(report, notes),
     )
+
+
+def _why_none(report: Report, shown: int) -> str:
+    if report.differences and not shown:
+        return "none was asked for."
+    found = next((result.status for result in report.checks if result.name == "records"), None)
+    if found == SAME:
+        return "all records agree."
+    return "the values of the records that differ were not kept." if found == DIFFERENT else "no records were compared."
 
 
 def frame(report: Report, *, height: int = 640) -> str:
@@ -161,7 +178,7 @@ def frame(report: Report, *, height: int = 640) -> str:
     page = Markup.escape(render_report(report, shown=20))
     return (
         f'<iframe sandbox="allow-scripts" title="Comparison: {report.verdict}" width="100%" height="{int(height)}" '
-        f'srcdoc="{page}"></iframe>'
+        f'style="border: 1px solid #c8ccd2; border-radius: 4px" srcdoc="{page}"></iframe>'
     )
 
 
