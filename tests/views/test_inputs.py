@@ -82,6 +82,7 @@ def test_iterator_of_records(tfrecords):
 
 def test_pipeline_not_entered_entered_and_build_function(tfrecords):
     build = build_from(tfrecords)
+    assert take(build, 4).source == build.__qualname__
     for source in (tfqueue.QueuePipeline(build), build):
         figure = views.show_batch(source)
         assert titles(figure) == ["0", "1", "2", "3"]

@@ -127,3 +127,10 @@ def test_what_cannot_be_compared_is_drawn_all_the_same(monkeypatch):
     figure = views.show_pair(reference, reference[..., ::-1])
     assert pictures.words(figure)[0] == "All 3 images differ"
     assert alarms(figure) == ""
+
+
+def test_values_of_many_magnitudes_are_compared_without_a_warning():
+    nothing = np.empty(1, object)
+    nothing[0] = b""
+    reference = {"image": np.array([False]), "x": np.array([[[np.inf, -0.1321, 0.6406]]], np.float16)}
+    views.show_pair(reference, {"image": nothing, "x": np.array([[[True, False, True]]])})

@@ -110,7 +110,9 @@ def _stream(source: Any) -> tuple[str, AbstractContextManager[Iterator[Any]]]:
 
     if _is_entered_pipeline(source):
         return repr(source), nullcontext(iter(source))
+    name = ""
     if callable(source) and not isinstance(source, Iterable):
+        name = str(getattr(source, "__qualname__", ""))
         source = _from_function(source)
     try:
         side = side_of(source, "candidate")
@@ -120,7 +122,7 @@ def _stream(source: Any) -> tuple[str, AbstractContextManager[Iterator[Any]]]:
             "nesting), an iterable of batches, a QueuePipeline, a tf.data.Dataset, a function that returns one of "
             "these or builds a TF1 pipeline, or the path of TFRecord files"
         ) from error
-    return side.name, _batches_of(side)
+    return name or side.name, _batches_of(side)
 
 
 @contextmanager

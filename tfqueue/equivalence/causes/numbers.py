@@ -233,13 +233,19 @@ def _line(one: Array, two: Array) -> tuple[float, float] | None:
     x, y = one.ravel(), two.ravel()
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0 or len(np.unique(x)) < 3:
         return None
-    factor, offset = np.polyfit(x, y, 1)
+    # By hand: np.polyfit warns of values that lie many orders of magnitude apart.
+    centred = x - x.mean()
+    spread = float(centred @ centred)
+    factor = float(centred @ (y - y.mean())) / spread if 0 < spread < np.inf else np.nan
+    offset = float(y.mean()) - factor * float(x.mean())
+    if not np.isfinite([factor, offset]).all():
+        return None
     rest = np.abs(factor * x + offset - y)
     # An 8-bit side is rounded to whole numbers; a sharper bound would miss it.
     bound = 2e-4 * np.ptp(y) if not _whole_numbers(y) else max(2e-4 * np.ptp(y), 1.001)
     if rest.max() > bound or (_whole_numbers(y) and np.ptp(y) < 20 and rest.max() > 0.51):
         return None
-    return float(factor), float(offset)
+    return factor, offset
 
 
 def _median_line(one: Array, two: Array) -> tuple[float, float] | None:
