@@ -102,6 +102,7 @@ _DATA = (
 
 _BUCKETS = "Dataset.bucket_by_sequence_length"
 _RESAMPLED = "Dataset.rejection_resample"
+_REPEATED = "Dataset.flat_map of each element, repeated a drawn number of times"
 _TRAINING = (
     rebuilt(
         "contrib.training.bucket_by_sequence_length",
@@ -119,6 +120,8 @@ _TRAINING = (
         "contrib.training.rejection_sample", "contrib.sampling:rejection_sample", "Dataset.filter with a random number"
     ),
     rebuilt("contrib.training.stratified_sample", "contrib.sampling:stratified_sample", _RESAMPLED),
+    rebuilt("contrib.training.resample_at_rate", "contrib.sampling:resample_at_rate", _REPEATED),
+    rebuilt("contrib.training.weighted_resample", "contrib.sampling:weighted_resample", _REPEATED),
     rebuilt("contrib.training.HParams", "contrib.hparams:HParams", "a dataclass, or a dict", "no parsing of strings"),
     rebuilt("contrib.training.parse_values", "contrib.hparams:parse_values", "argparse or json"),
     alias(

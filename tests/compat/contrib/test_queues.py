@@ -282,3 +282,58 @@ def test_run_n_and_run_feeds() -> None:
         outputs = {"n": tf.train.range_input_producer(3, num_epochs=1, shuffle=False).dequeue() + x}
         assert tf.contrib.learn.run_n(outputs, n=2) == [{"n": 0}, {"n": 1}]
         assert tf.contrib.learn.run_feeds(outputs, [{x: 10}] * 5) == [{"n": 10}, {"n": 11}, {"n": 12}]
+
+
+@pytest.mark.parametrize("engine", ["threads", "lockstep"])
+def test_rows_are_resampled_at_their_rates(engine: str) -> None:
+    def build():
+        tf.set_random_seed(7)
+        numbers = tf.train.batch([tf.train.range_input_producer(3000, num_epochs=1, shuffle=False).dequeue()], 30)
+        rates = tf.gather([0.0, 1.0, 2.5], numbers % 3)
+        rows = tf.contrib.training.resample_at_rate([numbers, tf.as_string(numbers)], rates, "resample", 3)
+        return tf.train.batch(rows, 20, enqueue_many=True, allow_smaller_final_batch=True)
+
+    found = batches(build, engine)
+    numbers, names = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    assert [str(number).encode() for number in numbers] == names.tolist()
+    np.testing.assert_array_equal(numbers, np.sort(numbers))  # copies stand side by side, rows keep their order
+    drawn = np.bincount(numbers, minlength=3000).reshape(1000, 3)
+    assert drawn[:, 0].sum() == 0
+    for column, rate in ((1, 1.0), (2, 2.5)):  # mean and variance of Poisson draws, within 5 standard errors
+        assert abs(drawn[:, column].mean() - rate) < 5 * np.sqrt(rate / 1000)
+        spread = np.sqrt((rate + 2 * rate**2) / 1000)
+        assert abs(drawn[:, column].var() - rate) < 5 * spread
+
+
+def test_weights_become_rates_by_their_mean() -> None:
+    batches_of_weights = [[2.0, 6.0], [1.0, 1.0], [4.0, 4.0], [3.0, 5.0], [9.0, 1.0]]
+    warmup, decay, overall = 3, 0.5, 50.0
+    with tf2.Graph().as_default(), tf.Session() as session:
+        weights = tf.placeholder(tf.float32, [None])
+        (rows,), rates = tf.contrib.training.weighted_resample(
+            [tf.constant([0, 1])], weights, overall, "again", decay, warmup, 5
+        )
+        assert rows.shape.as_list() == [None]
+        assert {v.op.name for v in tf.local_variables()} == {
+            "again/estimate_mean/resample_count", "again/estimate_mean/estimated_mean",
+        }  # fmt: skip
+        session.run(tf.local_variables_initializer())
+        mean, seen = 0.0, []
+        for number, values in enumerate(batches_of_weights, 1):
+            found_rows, found_rates = session.run([rows, rates], {weights: values})
+            kept = min((number - 1) / min(number, warmup), decay)
+            mean = kept * mean + (1 - kept) * np.mean(values)
+            seen.append(np.mean(values))
+            if number == 2:
+                np.testing.assert_allclose(mean, np.mean(seen))  # warming up: the mean of all
+            expected = np.asarray(values) * overall / mean
+            assert len(found_rows) > 0
+            np.testing.assert_allclose(found_rates, expected[found_rows], rtol=1e-5)
+
+
+def test_arguments_of_resampling_that_cannot_work() -> None:
+    with tf2.Graph().as_default():
+        with pytest.raises(InvalidArgument, match="vector of floats; got int32"):
+            tf.contrib.training.resample_at_rate([tf.constant([1])], tf.constant([1]))
+        with pytest.raises(InvalidArgument, match="must be a list"):
+            tf.contrib.training.weighted_resample(tf.constant([1]), [1.0], 1.0)

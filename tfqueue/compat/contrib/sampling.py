@@ -1,4 +1,4 @@
-"""tf.contrib.training.rejection_sample and stratified_sample: batches in which some elements are left out by chance."""
+"""tf.contrib.training's samplers: batches in which elements are left out, or come several times, by chance."""
 
 from __future__ import annotations
 
@@ -114,6 +114,76 @@ def stratified_sample(
         *parts, label, own = _one_by_one([*parts, labels, each], queue_capacity, threads_per_queue)
         *batch, label_batch = _accepted([*parts, label], own[label], batch_size, threads_per_queue)
         return batch, label_batch
+
+
+def resample_at_rate(
+    inputs: Any, rates: Any, scope: str | None = None, seed: int | None = None, back_prop: bool = False
+) -> list[Any]:
+    """The rows of ``inputs``, row i a number of times that is drawn from the Poisson distribution of mean ``rates[i]``.
+
+    Args:
+        inputs: A list of tensors with the same first dimension.
+        rates: A vector of floats that are not negative: how often each row comes on the average.
+        scope: A name for the ops.
+        seed: Of the draws.
+        back_prop: Whether gradients go through to ``inputs``.
+
+    Returns:
+        A list of tensors whose first dimension is unknown, and may be 0; copies of a row stand side by side.
+
+    Raises:
+        InvalidArgument: ``inputs`` is no list, or ``rates`` is no vector of floats.
+    """
+    parts = _list_of(inputs)
+    with tf1.name_scope(scope, "resample_at_rate", [*parts, rates]):
+        rates = tf.convert_to_tensor(rates, name="rates")
+        if not rates.dtype.is_floating or not rates.shape.is_compatible_with([None]):
+            raise InvalidArgument(f"rates must be a vector of floats; got {rates.dtype.name} of shape {rates.shape}")
+        counts = tf1.random_poisson(rates, [], dtype=rates.dtype, seed=seed)
+        rows = tf.repeat(tf.range(tf.size(rates)), tf.cast(counts, tf.int32))
+        chosen = [tf.gather(part, rows) for part in parts]
+        return chosen if back_prop else [tf.stop_gradient(part) for part in chosen]
+
+
+def weighted_resample(
+    inputs: Any,
+    weights: Any,
+    overall_rate: Any,
+    scope: str | None = None,
+    mean_decay: float = 0.999,
+    warmup: int = 10,
+    seed: int | None = None,
+) -> tuple[list[Any], Any]:
+    """The rows of ``inputs``, each as often as its weight says, and ``overall_rate`` times on the average of all calls.
+
+    The mean weight, by which the weights are divided, is estimated in two local variables that must be initialised: as
+    the mean of all batches for the first ``warmup`` of them, then with the decay ``mean_decay``.
+
+    Args:
+        inputs: A list of tensors with the same first dimension.
+        weights: A vector of float32 that are not negative.
+        overall_rate: How often a row of mean weight comes on the average.
+        scope: A name for the ops and variables.
+        mean_decay: What is kept of the estimate from batch to batch.
+        warmup: Batches during which the estimate is their mean.
+        seed: Of the draws.
+
+    Returns:
+        The list of `resample_at_rate`, and the rate with which each of its rows was drawn.
+    """
+    parts = _list_of(inputs)
+    with tf1.variable_scope(scope, "weighted_resample", [*parts, weights]):
+        weights = tf.convert_to_tensor(weights, tf.float32, name="weights")
+        with tf1.variable_scope("estimate_mean"):
+            so_far = tf1.get_local_variable("resample_count", initializer=tf.constant(0))
+            estimate = tf1.get_local_variable("estimated_mean", initializer=tf.constant(0.0))
+        count = tf1.assign_add(so_far, 1, use_locking=True)
+        fresh = (count - 1) / tf.minimum(count, warmup)  # of the first batches, all have the same part in the mean
+        decay = tf.minimum(tf.cast(fresh, tf.float32), mean_decay)
+        mean = tf1.assign(estimate, estimate * decay + tf.reduce_mean(weights) * (1 - decay))
+        rates = weights * overall_rate / mean
+        *chosen, effective = resample_at_rate([*parts, rates], rates, seed=seed)
+        return chosen, effective
 
 
 def _list_of(tensors: Any) -> list[Any]:
