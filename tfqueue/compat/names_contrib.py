@@ -173,6 +173,15 @@ _LEARN = (
         )
         for name in _BATCH_READERS
     ),
+    *(
+        rebuilt(
+            f"contrib.learn.io.{name}",
+            f"estimator_inputs:{name}",
+            "tf.data.Dataset.from_tensor_slices((x, y))",
+            "shuffles all rows of a pass, and begins at the first",
+        )
+        for name in ("numpy_input_fn", "pandas_input_fn")
+    ),
     rebuilt("contrib.learn.run_n", "contrib.learn_runs:run_n", "for batch in dataset.take(n)"),
     rebuilt("contrib.learn.run_feeds", "contrib.learn_runs:run_feeds", "a tf.function in a loop"),
     rebuilt("contrib.learn.ModeKeys", "contrib.learn_runs:ModeKeys", "the argument training= of a Keras layer"),

@@ -288,6 +288,12 @@ _KERAS = (
     ),
 )
 
+_HOOKS = (
+    "CheckpointSaverHook CheckpointSaverListener FeedFnHook FinalOpsHook GlobalStepWaiterHook LoggingTensorHook "
+    "NanLossDuringTrainingError NanTensorHook ProfilerHook SecondOrStepTimer SessionRunArgs SessionRunContext "
+    "SessionRunHook SessionRunValues StepCounterHook StopAtStepHook SummarySaverHook"
+)
+
 _ESTIMATOR = (
     *(
         rebuilt(
@@ -306,6 +312,20 @@ _ESTIMATOR = (
             "TrainSpec",
             "train_and_evaluate",
         )
+    ),
+    *(
+        rebuilt(
+            f"estimator.inputs.{name}",
+            f"estimator_inputs:{name}",
+            "tf.data.Dataset.from_tensor_slices((x, y)).shuffle(n).repeat(epochs).batch(n)",
+            "shuffles all rows of a pass, and begins at the first",
+            removed="2.16",
+        )
+        for name in ("numpy_input_fn", "pandas_input_fn")
+    ),
+    *(
+        alias(f"estimator.{name}", f"train.{name}", f"tf.compat.v1.train.{name}", removed="2.16")
+        for name in _HOOKS.split()
     ),
     gone(
         "estimator.*",
