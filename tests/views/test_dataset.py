@@ -46,6 +46,18 @@ def test_every_step_in_its_order():
         assert expected in words
 
 
+def test_options_that_stand_for_no_number():
+    endless = Dataset.range(2**63 - 1).repeat()
+    words = pictures.words(views.plot_topology(endless.map(abs, num_parallel_calls=-1).prefetch(-1)))
+    for expected in (
+        "start 0, without end, step 1",
+        "without end",
+        "num_parallel_calls AUTOTUNE",
+        "buffer_size AUTOTUNE",
+    ):
+        assert expected in words
+
+
 def test_branches():
     both = Dataset.zip((Dataset.range(3), Dataset.from_tensor_slices(np.zeros((4, 2))))).concatenate(
         Dataset.from_tensors((np.int64(1), np.zeros(2)))

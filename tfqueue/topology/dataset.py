@@ -233,8 +233,7 @@ def _words(node: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]) ->
     for name, place in _INPUTS.get(kind, {}).items():
         value = _constant(inputs[place], nodes) if -len(inputs) <= place < len(inputs) else None
         if value is not None and value != b"":
-            words = value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
-            options.append(f"{name} {'AUTOTUNE' if name == 'num_parallel_calls' and value == -1 else words}")
+            options.append(_option(name, value))
     lines = [", ".join(options)] if options else []
     if kind in ("TensorSlice", "Tensor"):
         lines += _elements(node, nodes)
@@ -247,6 +246,14 @@ def _words(node: Any, nodes: Mapping[str, Any], functions: Mapping[str, Any]) ->
         more = f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
         lines += [", ".join(ops[:_SHOWN]) + more] if ops else []
     return title, lines
+
+
+def _option(name: str, value: Any) -> str:
+    if value == -1 and name in ("num_parallel_calls", "buffer_size"):
+        return f"{name} AUTOTUNE"
+    if (name == "count" and value == -1) or (name == "stop" and value == 2**63 - 1):
+        return "without end"
+    return f"{name} {value.decode(errors='backslashreplace') if isinstance(value, bytes) else value}"
 
 
 def _constant(text: str, nodes: Mapping[str, Any]) -> Any:
