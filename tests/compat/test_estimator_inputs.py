@@ -58,14 +58,26 @@ def test_it_needs_no_initialiser_and_goes_on_without_end() -> None:
         assert features["a"].shape.as_list() == [4, 2]
         coord = tf.train.Coordinator()
         threads = tf.train.start_queue_runners(session, coord)
-        for step in range(7):
+        for step in range(13):  # the rows are a circle, which eleven blocks of four close
             values = session.run([features, labels])
             rows = (np.arange(4) + 4 * step) % 11
             np.testing.assert_array_equal(values[0]["a"], A[rows])
             np.testing.assert_array_equal(values[1]["z"], 2 * Y[rows])
         coord.request_stop()
-        session.run(tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)[0].cancel_op)
+        session.run([runner.cancel_op for runner in tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)])
         coord.join(threads)
+
+
+def test_each_session_and_each_pass_of_the_dataset_begins_anew() -> None:
+    inputs = tf.estimator.inputs.numpy_input_fn(Y, batch_size=4, num_epochs=1, shuffle=False)
+    dataset = tfqueue.to_dataset(inputs)
+    for _ in range(2):
+        assert [batch.numpy().tolist() for batch in dataset] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10]]
+    with tf2.Graph().as_default():
+        features = inputs()
+        for _ in range(2):
+            with tf.Session() as session, tfqueue.queue_runners(session):
+                assert [session.run(features).tolist() for _ in range(3)][-1] == [8, 9, 10]
 
 
 def test_each_thread_makes_all_passes() -> None:

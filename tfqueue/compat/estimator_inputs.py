@@ -1,13 +1,14 @@
 """tf.estimator.inputs: input functions over arrays and data frames, which fill a queue of rows.
 
-The rows come from Python, a block at a time, through an op of the graph; so a pipeline of these functions runs under
-every engine, and needs no initialiser, as the functions of TF1 needed none.
+The rows come from Python, a block at a time, by an op of the graph that is given the number of the block; so a pipeline
+of these functions runs under every engine and from the beginning in every session. It needs no initialiser, as the
+functions of TF1 needed none.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -151,9 +152,10 @@ def _queued(
         enqueues = []
         for thread in range(threads):
             begin = _first_row(len(columns[0]), thread) if shuffle else 0
-            blocks = _blocks(columns, begin, batch_size, num_epochs)
-            # An end of the iterator ends the op as the end of a queue does.
-            block = tf1.py_func(lambda blocks=blocks: next(blocks), [], dtypes, stateful=True)
+            blocks = _Blocks(columns, begin, batch_size, num_epochs)
+            number = tf1.train.range_input_producer(blocks.count, shuffle=False, name="blocks").dequeue()
+            block = tf.numpy_function(blocks.rows, [number], dtypes)
+            block = list(block) if isinstance(block, list | tuple) else [block]
             for tensor, shape in zip(block, shapes, strict=True):
                 tensor.set_shape([None, *shape])
             enqueues.append(queue.enqueue_many(block))
@@ -170,12 +172,25 @@ def _first_row(rows: int, thread: int) -> int:
     return int(np.random.default_rng(None if seed is None else [abs(seed), thread]).integers(rows))
 
 
-def _blocks(columns: list[Any], begin: int, size: int, num_epochs: int | None) -> Iterator[list[Any]]:
+class _Blocks:
     """Blocks of rows in a circle from row ``begin``, also over the end of a pass; the last one may be smaller."""
-    rows = len(columns[0])
-    for start in itertools.count(0, size):
-        count = size if num_epochs is None else min(size, num_epochs * rows - start)
+
+    def __init__(self, columns: list[Any], begin: int, size: int, num_epochs: int | None) -> None:
+        self._columns = columns
+        self._begin = begin
+        self._size = size
+        self._length = len(columns[0])
+        self._total = None if num_epochs is None else num_epochs * self._length
+        # Of numbers that begin again after the last: one more, which is the end; or until the circle closes.
+        self.count = (
+            self._length // math.gcd(self._length, size) if self._total is None else -(-self._total // size) + 1
+        )
+
+    def rows(self, number: Any) -> list[Any]:
+        """The rows of a block; after the last, the end of an iterator, which ends an op as a closed queue does."""
+        start = int(number) * self._size
+        count = self._size if self._total is None else min(self._size, self._total - start)
         if count <= 0:
-            return
-        numbers = (begin + start + np.arange(count)) % rows
-        yield [np.ascontiguousarray(column[numbers]) for column in columns]
+            raise StopIteration
+        rows = (self._begin + start + np.arange(count)) % self._length
+        return [np.ascontiguousarray(column[rows]) for column in self._columns]
