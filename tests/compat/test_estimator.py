@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf1
 import tfqueue.compat.v1 as tf
 from tfqueue.compat.estimator import Estimator, EstimatorSpec, EvalSpec, RunConfig, TrainSpec, run_input_fn
 from tfqueue.compat.estimator import train_and_evaluate as run_both
-from tfqueue.errors import InvalidArgument, PipelineError
+from tfqueue.errors import CannotRestore, InvalidArgument, PipelineError
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(40, 3)).astype(np.float32)
@@ -188,3 +188,80 @@ def test_what_cannot_work_is_said(tmp_path: Path) -> None:
         tf.keras.estimator.model_to_estimator(object())
     with pytest.raises(InvalidArgument, match="does not know"):
         tf.keras.estimator.model_to_estimator(object(), checkpoint_format="saver")
+
+
+def test_arguments_as_programs_of_the_time_gave_them(tmp_path: Path) -> None:
+    """By position and with None, a summary, an exporter, hyperparameters as an object."""
+    folder = str(tmp_path / "model")
+    config = tf.estimator.RunConfig(
+        folder, 2, save_summary_steps=1, save_checkpoints_steps=4, session_config=tf.ConfigProto(),
+        keep_checkpoint_max=2, keep_checkpoint_every_n_hours=1, log_step_count_steps=2,
+    )  # fmt: skip
+    assert config.replace(tf_random_seed=5).tf_random_seed == 5
+    calls = []
+
+    class Export(tf.estimator.Exporter):
+        name = "mine"
+
+        def export(self, estimator, export_path, checkpoint_path, eval_result, is_the_final_export):
+            calls.append((export_path, checkpoint_path, eval_result["global_step"], is_the_final_export))
+            return len(calls)
+
+    def with_all(features, labels, mode, params):
+        spec = model_fn(features, labels, mode, {"rate": params.rate})
+        tf1.summary.scalar("mine", spec.loss)
+        return tf.estimator.EstimatorSpec(
+            mode, spec.predictions, spec.loss, spec.train_op, spec.eval_metric_ops, {"y": 1}, None, [], None, None
+        )
+
+    estimator = tf.estimator.Estimator(with_all, None, config, tf.contrib.training.HParams(rate=0.1))
+    estimator.train(lambda: dataset_input(None), None, 2, None, None)
+    assert estimator.model_fn is with_all
+    result, exported = tf.estimator.train_and_evaluate(
+        estimator,
+        tf.estimator.TrainSpec(lambda: dataset_input(None), 8, None, None),
+        tf.estimator.EvalSpec(dataset_input, None, "part", None, Export(), 0, 0),
+    )
+    assert exported == [len(calls)]
+    path, checkpoint, step, final = calls[-1]
+    assert (path, Path(checkpoint).name, step, final) == (
+        str(Path(folder) / "export" / "mine"),
+        "model.ckpt-8",
+        8,
+        True,
+    )
+    assert not any(final for *_, final in calls[:-1])
+
+    def written(where: str) -> dict[str, list[tuple[int, float]]]:
+        found: dict[str, list[tuple[int, float]]] = {}
+        for file in sorted(Path(where).glob("events*")):
+            for event in tf1.train.summary_iterator(str(file)):
+                for value in event.summary.value:
+                    found.setdefault(value.tag, []).append((event.step, value.simple_value))
+        return found
+
+    assert estimator.eval_dir("part") == str(Path(folder) / "eval_part")
+    evaluated = written(estimator.eval_dir("part"))
+    np.testing.assert_allclose(evaluated["loss"][-1], (8, result["loss"]), rtol=1e-6)
+    tf1.summary.FileWriterCache.clear()
+    training = written(folder)
+    assert [step for step, _ in sorted(training["loss"])] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert training["mine"] == training["loss"]
+
+
+def test_what_the_subset_lacks_is_said(tmp_path: Path) -> None:
+    estimator = Estimator(model_fn, str(tmp_path), params={"rate": 0.1})
+    with pytest.raises(CannotRestore, match=r"restore estimator\.latest_checkpoint"):
+        estimator.export_savedmodel("folder", None)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        estimator.nothing  # noqa: B018
+    with pytest.raises(InvalidArgument, match=r"features or a Dataset; this one returned 3"):
+        estimator.train(lambda: 3, steps=1)
+    with pytest.raises(InvalidArgument, match="exclude each other"):
+        RunConfig(save_checkpoints_steps=1, save_checkpoints_secs=2)
+    with pytest.raises(InvalidArgument, match="save_summary_steps must be positive"):
+        RunConfig(save_summary_steps=0)
+    estimator.train(dataset_input, steps=1)
+    with pytest.raises(InvalidArgument, match=r"predicts no \['z'\]"):
+        next(estimator.predict(dataset_input, "z"))
+    assert set(next(estimator.predict(dataset_input, "twice"))) == {"twice"}

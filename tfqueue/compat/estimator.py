@@ -1,28 +1,33 @@
 """A subset of tf.estimator, which TensorFlow 2.16 dropped: train, evaluate and predict on one machine.
 
 Here are `Estimator` over a model function, `model_to_estimator` over a compiled Keras model of tf_keras, `TrainSpec`,
-`EvalSpec` and `train_and_evaluate`, and `run_input_fn`, which runs an input function by itself. Not here: canned
-estimators, feature columns of the model side, export of saved models, distribution, warm starts, heads.
+`EvalSpec` and `train_and_evaluate`, and `run_input_fn`, which runs an input function by itself; the input functions
+over arrays are in estimator_inputs.py. Not here: canned estimators, feature columns of the model side, export of saved
+models, distribution, warm starts, heads.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from tfqueue.errors import InvalidArgument, PipelineError
+from tfqueue.compat.estimator_specs import EstimatorSpec, EvalSpec, Exporter, ModeKeys, RunConfig, TrainSpec
+from tfqueue.errors import CannotRestore, InvalidArgument, PipelineError
 from tfqueue.pipeline import QueuePipeline
 
 __all__ = [
     "Estimator",
     "EstimatorSpec",
     "EvalSpec",
+    "Exporter",
     "ModeKeys",
     "RunConfig",
     "TrainSpec",
@@ -32,89 +37,6 @@ __all__ = [
 ]
 
 tf1 = tf.compat.v1
-
-
-class ModeKeys:
-    """What a model function is called for."""
-
-    TRAIN = "train"
-    EVAL = "eval"
-    PREDICT = "infer"
-
-
-class EstimatorSpec(NamedTuple):
-    """What a model function returns.
-
-    Attributes:
-        mode: One of `ModeKeys`.
-        predictions: Tensors, in EVAL and PREDICT mode.
-        loss: A scalar, in TRAIN and EVAL mode.
-        train_op: The op of a training step, which also advances the global step.
-        eval_metric_ops: From names to pairs (value, update op), as tf.metrics gives them.
-        training_hooks: Hooks of training only; `evaluation_hooks` and `prediction_hooks` likewise.
-        scaffold: A `tf.train.Scaffold`, or None.
-    """
-
-    mode: str
-    predictions: Any = None
-    loss: Any = None
-    train_op: Any = None
-    eval_metric_ops: Mapping[str, tuple[Any, Any]] | None = None
-    training_hooks: Sequence[Any] = ()
-    scaffold: Any = None
-    evaluation_hooks: Sequence[Any] = ()
-    prediction_hooks: Sequence[Any] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RunConfig:
-    """Settings of an estimator.
-
-    Attributes:
-        model_dir: The folder of checkpoints; None: a temporary one.
-        tf_random_seed: The graph's seed, or None.
-        save_checkpoints_steps: Steps from one checkpoint to the next; None: by time.
-        save_checkpoints_secs: Seconds from one checkpoint to the next, where steps do not say it.
-        keep_checkpoint_max: Checkpoints that are kept.
-        session_config: A `tf.ConfigProto`, or None.
-    """
-
-    model_dir: str | None = None
-    tf_random_seed: int | None = 1
-    save_checkpoints_steps: int | None = None
-    save_checkpoints_secs: float | None = 600
-    keep_checkpoint_max: int = 5
-    session_config: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class TrainSpec:
-    """How `train_and_evaluate` trains: from ``input_fn`` up to the global step ``max_steps`` (None: to its end)."""
-
-    input_fn: Callable[..., Any]
-    max_steps: int | None = None
-    hooks: Sequence[Any] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EvalSpec:
-    """How `train_and_evaluate` evaluates: ``steps`` batches (None: all) of ``input_fn``.
-
-    Attributes:
-        input_fn: The input function.
-        steps: Batches of an evaluation.
-        name: A name for the folder of summaries, or None.
-        hooks: Session hooks.
-        start_delay_secs: Seconds of training before the first evaluation between checkpoints.
-        throttle_secs: Seconds from one such evaluation to the next; after training there is always one.
-    """
-
-    input_fn: Callable[..., Any]
-    steps: int | None = 100
-    name: str | None = None
-    hooks: Sequence[Any] = ()
-    start_delay_secs: float = 120
-    throttle_secs: float = 600
 
 
 class _Listener(tf1.train.CheckpointSaverListener):  # type: ignore[misc, name-defined]
@@ -135,7 +57,7 @@ class Estimator:
             three arguments.
         model_dir: The folder of checkpoints; training goes on from the last one in it.
         config: A `RunConfig`.
-        params: What ``model_fn`` and input functions get as ``params``.
+        params: What ``model_fn`` and input functions get as ``params``: a dictionary, or an object such as HParams.
     """
 
     def __init__(
@@ -143,7 +65,7 @@ class Estimator:
         model_fn: Callable[..., EstimatorSpec],
         model_dir: str | None = None,
         config: RunConfig | None = None,
-        params: Mapping[str, Any] | None = None,
+        params: Any = None,
     ) -> None:
         config = config or RunConfig()
         if not isinstance(config, RunConfig):
@@ -152,8 +74,8 @@ class Estimator:
             raise InvalidArgument(f"model_dir is {model_dir!r} here and {config.model_dir!r} in the config")
         folder = model_dir or config.model_dir or tempfile.mkdtemp(prefix="estimator-")
         self._model_fn = model_fn
-        self._config = replace(config, model_dir=str(folder))
-        self._params = dict(params or {})
+        self._config = config.replace(model_dir=str(folder))
+        self._params = copy.deepcopy(params) if params else {}
 
     @property
     def model_dir(self) -> str:
@@ -165,8 +87,26 @@ class Estimator:
         return self._config
 
     @property
-    def params(self) -> dict[str, Any]:
-        return dict(self._params)
+    def params(self) -> Any:
+        return copy.deepcopy(self._params)
+
+    @property
+    def model_fn(self) -> Callable[..., EstimatorSpec]:
+        return self._model_fn
+
+    def eval_dir(self, name: str | None = None) -> str:
+        """The folder of the summaries of evaluations of that name."""
+        return str(Path(self.model_dir) / ("eval" if not name else f"eval_{name}"))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("export_saved_model", "export_savedmodel", "experimental_export_all_saved_models"):
+            raise CannotRestore(
+                f"Estimator.{name} is not part of the subset of tf.estimator that tfqueue rebuilds. Today: build the "
+                "graph of the prediction, restore estimator.latest_checkpoint(), tf.compat.v1.saved_model.simple_save",
+                name=f"tf.estimator.Estimator.{name}",
+                modern="tf.saved_model.save",
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def latest_checkpoint(self) -> str | None:
         """The path of the newest checkpoint, or None before the first."""
@@ -184,10 +124,10 @@ class Estimator:
     def train(
         self,
         input_fn: Callable[..., Any],
-        hooks: Sequence[Any] = (),
+        hooks: Sequence[Any] | None = None,
         steps: int | None = None,
         max_steps: int | None = None,
-        saving_listeners: Sequence[Any] = (),
+        saving_listeners: Sequence[Any] | None = None,
     ) -> Estimator:
         """Train for ``steps`` more steps, or up to the global step ``max_steps``, or to the end of the data.
 
@@ -203,23 +143,29 @@ class Estimator:
             return self
         with self._graph(input_fn, ModeKeys.TRAIN) as (spec, scaffold):
             stop = [tf1.train.StopAtStepHook(num_steps=steps, last_step=max_steps)] if steps or max_steps else []
+            config = self._config
             saver = tf1.train.CheckpointSaverHook(
                 self.model_dir,
-                save_steps=self._config.save_checkpoints_steps,
-                save_secs=None if self._config.save_checkpoints_steps else self._config.save_checkpoints_secs,
+                save_steps=config.save_checkpoints_steps,
+                save_secs=None if config.save_checkpoints_steps else config.save_checkpoints_secs or 600,
                 scaffold=scaffold,
-                listeners=list(saving_listeners),
+                listeners=list(saving_listeners or ()),
             )
+            tf1.summary.scalar("loss", spec.loss)
+            told = {"loss": spec.loss, "step": tf1.train.get_global_step()}
+            every = config.log_step_count_steps
+            log = [tf1.train.LoggingTensorHook(told, every_n_iter=every)] if every else []
+            own = [*(spec.training_hooks or ()), *(spec.training_chief_hooks or ()), tf1.train.NanTensorHook(spec.loss)]
             with tf1.train.MonitoredTrainingSession(
                 checkpoint_dir=self.model_dir,
                 scaffold=scaffold,
-                hooks=[*hooks, *spec.training_hooks, tf1.train.NanTensorHook(spec.loss), *stop],
+                hooks=[*(hooks or ()), *own, *log, *stop],
                 chief_only_hooks=[saver],
                 save_checkpoint_secs=None,
-                save_summaries_steps=None,
+                save_summaries_steps=config.save_summary_steps,
                 save_summaries_secs=None,
-                config=self._config.session_config,
-                log_step_count_steps=None,
+                config=config.session_config,
+                log_step_count_steps=every,
             ) as session:
                 while not session.should_stop():
                     session.run(spec.train_op)
@@ -229,13 +175,13 @@ class Estimator:
         self,
         input_fn: Callable[..., Any],
         steps: int | None = None,
-        hooks: Sequence[Any] = (),
+        hooks: Sequence[Any] | None = None,
         checkpoint_path: str | None = None,
         name: str | None = None,
     ) -> dict[str, Any]:
         """The metrics over ``steps`` batches (None: all), with ``"loss"`` and ``"global_step"``.
 
-        ``"loss"`` is the mean of the batches' losses.
+        ``"loss"`` is the mean of the batches' losses. Numbers are written as summaries into ``eval_dir(name)``, too.
         """
         checkpoint = self._checkpoint(checkpoint_path)
         with self._graph(input_fn, ModeKeys.EVAL) as (spec, scaffold):
@@ -249,19 +195,23 @@ class Estimator:
                 scaffold, checkpoint_filename_with_path=checkpoint, config=self._config.session_config
             )
             done = 0
-            with tf1.train.MonitoredSession(creator, [*hooks, *spec.evaluation_hooks, results]) as session:
+            with tf1.train.MonitoredSession(
+                creator, [*(hooks or ()), *(spec.evaluation_hooks or ()), results]
+            ) as session:
                 while (steps is None or done < steps) and not session.should_stop():
                     session.run(updates)
                     done += 1
         if not done:
             raise PipelineError("the input function of the evaluation gave no batch")
-        return dict(results.final_ops_values)
+        found = dict(results.final_ops_values)
+        _write_summary(self.eval_dir(name), found)
+        return found
 
     def predict(
         self,
         input_fn: Callable[..., Any],
-        predict_keys: Sequence[str] | None = None,
-        hooks: Sequence[Any] = (),
+        predict_keys: Sequence[str] | str | None = None,
+        hooks: Sequence[Any] | None = None,
         checkpoint_path: str | None = None,
         yield_single_examples: bool = True,
     ) -> Iterator[Any]:
@@ -270,11 +220,15 @@ class Estimator:
         with self._graph(input_fn, ModeKeys.PREDICT) as (spec, scaffold):
             predictions = spec.predictions
             if predict_keys is not None:
-                predictions = {key: predictions[key] for key in predict_keys}
+                keys = [predict_keys] if isinstance(predict_keys, str) else list(predict_keys)
+                missing = sorted(set(keys) - set(predictions if isinstance(predictions, Mapping) else ()))
+                if missing:
+                    raise InvalidArgument(f"the model function predicts no {missing}; it predicts {predictions}")
+                predictions = {key: predictions[key] for key in keys}
             creator = tf1.train.ChiefSessionCreator(
                 scaffold, checkpoint_filename_with_path=checkpoint, config=self._config.session_config
             )
-            session = tf1.train.MonitoredSession(creator, [*hooks, *spec.prediction_hooks])
+            session = tf1.train.MonitoredSession(creator, [*(hooks or ()), *(spec.prediction_hooks or ())])
         # Outside of the graph's context, which must not stay open while the caller does other things.
         with session:
             while not session.should_stop():
@@ -308,7 +262,7 @@ class _BuiltGraph:
         model_fn: Callable[..., EstimatorSpec],
         input_fn: Callable[..., Any],
         mode: str,
-        params: Mapping[str, Any],
+        params: Any,
         config: RunConfig,
     ) -> None:
         self._context = tf.Graph().as_default()
@@ -321,12 +275,16 @@ class _BuiltGraph:
             tf1.set_random_seed(config.tf_random_seed)
             tf1.train.get_or_create_global_step()
             features, labels = _features_and_labels(input_fn, mode=mode, params=params, config=config)
-            options = {"labels": labels, "mode": mode, "params": dict(params), "config": config}
+            options = {"labels": labels, "mode": mode, "params": copy.deepcopy(params), "config": config}
             known = inspect.signature(model_fn).parameters
             spec = model_fn(features, **{name: value for name, value in options.items() if name in known})
             _check(spec, mode)
             scaffold = spec.scaffold or tf1.train.Scaffold(
-                saver=tf1.train.Saver(max_to_keep=config.keep_checkpoint_max, save_relative_paths=True)
+                saver=tf1.train.Saver(
+                    max_to_keep=config.keep_checkpoint_max,
+                    keep_checkpoint_every_n_hours=config.keep_checkpoint_every_n_hours,
+                    save_relative_paths=True,
+                )
             )
         except BaseException:
             self.__exit__(None, None, None)
@@ -346,20 +304,30 @@ def train_and_evaluate(
     """Train, and evaluate after checkpoints (no sooner than ``throttle_secs`` after the one before) and at the end.
 
     Returns:
-        The metrics of the last evaluation, and an empty list (nothing is exported).
+        The metrics of the last evaluation, and what each exporter returned after it.
     """
     if not isinstance(train_spec, TrainSpec) or not isinstance(eval_spec, EvalSpec):
         raise InvalidArgument("train_and_evaluate takes a TrainSpec and an EvalSpec")
     last = time.monotonic() + eval_spec.start_delay_secs - eval_spec.throttle_secs
     result: dict[str, Any] | None = None
     evaluated = -1
+    exporters = eval_spec.exporters or ()
+    exporters = list(exporters) if isinstance(exporters, Sequence) else [exporters]
+    exported: list[Any] = []
 
-    def evaluate(step: int) -> None:
-        nonlocal result, last, evaluated
+    def evaluate(step: int, *, final: bool = False) -> None:
+        nonlocal result, last, evaluated, exported
         result = estimator.evaluate(
             eval_spec.input_fn, steps=eval_spec.steps, hooks=eval_spec.hooks, name=eval_spec.name
         )
         evaluated, last = step, time.monotonic()
+        exported = [
+            exporter.export(
+                estimator, str(Path(estimator.model_dir) / "export" / exporter.name),
+                estimator.latest_checkpoint(), result, final,
+            )
+            for exporter in exporters
+        ]  # fmt: skip
 
     def after_save(step: int) -> None:
         if step > 0 and time.monotonic() - last >= eval_spec.throttle_secs:
@@ -369,12 +337,12 @@ def train_and_evaluate(
         train_spec.input_fn,
         hooks=train_spec.hooks,
         max_steps=train_spec.max_steps,
-        saving_listeners=[_Listener(after_save)],
+        saving_listeners=[*(train_spec.saving_listeners or ()), _Listener(after_save)],
     )
     step = estimator._global_step()
-    if step != evaluated:
-        evaluate(step)
-    return result, []
+    if step != evaluated or exporters:
+        evaluate(step, final=True)
+    return result, exported
 
 
 def run_input_fn(input_fn: Callable[..., Any], steps: int | None = None, **arguments: Any) -> Iterator[Any]:
@@ -418,6 +386,16 @@ def model_to_estimator(
     return Estimator(model_function(keras_model), model_dir=model_dir, config=config)
 
 
+def _write_summary(folder: str, values: Mapping[str, Any]) -> None:
+    numbers = {name: value for name, value in values.items() if np.ndim(value) == 0 and np.isreal(value)}
+    step = int(values["global_step"])
+    with tf.Graph().as_default():  # without a graph, the writer refuses to work where eager execution is on
+        writer = tf1.summary.FileWriter(folder, filename_suffix=f".{step}")
+    summary = tf1.Summary(value=[tf1.Summary.Value(tag=name, simple_value=float(n)) for name, n in numbers.items()])
+    writer.add_summary(summary, step)
+    writer.close()
+
+
 def _features_and_labels(input_fn: Callable[..., Any], **arguments: Any) -> tuple[Any, Any]:
     known = inspect.signature(input_fn).parameters
     found = input_fn(**{name: value for name, value in arguments.items() if name in known})
@@ -425,6 +403,10 @@ def _features_and_labels(input_fn: Callable[..., Any], **arguments: Any) -> tupl
         iterator = tf1.data.make_initializable_iterator(found)
         tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
         found = iterator.get_next()
+    if not any(isinstance(part, tf.Tensor | tf.SparseTensor | tf.Variable) for part in tf.nest.flatten(found)):
+        raise InvalidArgument(
+            f"an input function returns (features, labels), features or a Dataset; this one returned {found!r}"
+        )
     if isinstance(found, list | tuple):
         if len(found) != 2:
             raise InvalidArgument(f"an input function returns (features, labels); this one returned {len(found)} parts")

@@ -307,6 +307,7 @@ _ESTIMATOR = (
             "Estimator",
             "EstimatorSpec",
             "EvalSpec",
+            "Exporter",
             "ModeKeys",
             "RunConfig",
             "TrainSpec",
