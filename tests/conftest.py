@@ -1,10 +1,17 @@
-"""Shared by all tests: a quiet TensorFlow, a headless matplotlib."""
+"""Shared by all tests: a quiet TensorFlow, a headless matplotlib, the same drawn examples each time."""
 
 from __future__ import annotations
 
 import os
 
+from hypothesis import settings
+
 # Before TensorFlow is imported anywhere: no log lines about CPU features, no search for a GPU.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# A change is judged by the same examples as the state before it; `--hypothesis-profile explore` looks for new ones.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("explore", derandomize=False)
+settings.load_profile("same")
