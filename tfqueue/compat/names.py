@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from tfqueue.compat import names_contrib, names_core, names_page
+from tfqueue.compat import names_contrib, names_core, names_packages, names_page
 from tfqueue.compat.names_row import Kind, OldName
 from tfqueue.errors import CannotRestore
 
@@ -21,6 +21,7 @@ __all__ = [
     "Kind",
     "OldName",
     "below",
+    "forget_restored",
     "load",
     "lookup",
     "parts_below",
@@ -29,7 +30,7 @@ __all__ = [
     "touch",
 ]
 
-TABLE: tuple[OldName, ...] = (*names_core.ROWS, *names_contrib.ROWS)
+TABLE: tuple[OldName, ...] = (*names_core.ROWS, *names_contrib.ROWS, *names_packages.ROWS)
 
 _BY_NAME = {row.name: row for row in TABLE}
 _used: dict[str, OldName] = {}
@@ -107,6 +108,12 @@ def restored_so_far() -> tuple[OldName, ...]:
     """The names that this process took from here because TensorFlow lacks them, in the order of their first use."""
     with _lock:
         return tuple(_used.values())
+
+
+def forget_restored() -> None:
+    """Begin anew: the names that were taken so far are another program's."""
+    with _lock:
+        _used.clear()
 
 
 def table_as_markdown() -> str:

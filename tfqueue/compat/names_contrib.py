@@ -1,4 +1,4 @@
-"""Rows of the table: the packages of tf.contrib, all removed in TensorFlow 2.0."""
+"""Rows of the table: tf.contrib.data, training, learn, layers and framework, all removed in TensorFlow 2.0."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _DATA_ALIASES = {
     "bucket_by_sequence_length": "Dataset.bucket_by_sequence_length",
     "choose_from_datasets": "data.Dataset.choose_from_datasets",
     "copy_to_device": "data.experimental.copy_to_device",
+    "Optional": "data.experimental.Optional",
     "dense_to_sparse_batch": "data.experimental.dense_to_sparse_batch",
     "enumerate_dataset": "Dataset.enumerate",
+    "get_next_as_optional": "data.experimental.get_next_as_optional",
     "get_single_element": "Dataset.get_single_element",
     "group_by_reducer": "data.experimental.group_by_reducer",
     "group_by_window": "Dataset.group_by_window",
@@ -236,12 +238,21 @@ _LAYERS = (
             "sequence_input_from_feature_columns",
             "shared_embedding_columns",
             "weighted_sum_from_feature_columns",
-            "bow_encoder",
-            "embed_sequence",
-            "embedding_lookup_unique",
-            "safe_embedding_lookup_sparse",
+            "check_feature_columns",
+            "parse_feature_columns_from_sequence_examples",
             "sparse_feature_cross",
+            "transform_features",
         )
+    ),
+    *(
+        rebuilt(f"contrib.layers.{name}", f"contrib.embeddings:{name}", "tf.keras.layers.Embedding")
+        for name in ("bow_encoder", "embed_sequence", "embedding_lookup_unique")
+    ),
+    alias(
+        "contrib.layers.safe_embedding_lookup_sparse",
+        "nn.safe_embedding_lookup_sparse",
+        "tf.nn.safe_embedding_lookup_sparse",
+        removed="2.0",
     ),
     OldName(
         "tf.contrib.layers.*",
@@ -283,6 +294,29 @@ _FRAMEWORK = (
         "assert_same_float_dtype",
         "tf.debugging.assert_same_float_dtype",
         removed="2.0",
+    ),
+    alias("contrib.framework.is_numeric_tensor", "is_numeric_tensor", "tf.debugging.is_numeric_tensor", removed="2.0"),
+    alias("contrib.framework.is_non_decreasing", "is_non_decreasing", "tf.math.is_non_decreasing", removed="2.0"),
+    alias(
+        "contrib.framework.is_strictly_increasing",
+        "is_strictly_increasing",
+        "tf.math.is_strictly_increasing",
+        removed="2.0",
+    ),
+    alias("contrib.framework.zero_initializer", "zeros_initializer", "tf.zeros_initializer", removed="2.0"),
+    *(
+        rebuilt(f"contrib.framework.{name}", f"contrib.small:{name}", modern)
+        for name, modern in (
+            ("assert_scalar_int", "tf.debugging.assert_scalar, tf.debugging.assert_integer"),
+            ("convert_to_tensor_or_sparse_tensor", "tf.convert_to_tensor"),
+            ("get_name_scope", "tf.get_current_name_scope"),
+            ("reduce_sum_n", "tf.add_n of tf.reduce_sum"),
+            ("remove_squeezable_dimensions", "tf.squeeze"),
+            ("smart_cond", "Python's if, or tf.cond"),
+            ("smart_constant_value", "tf.get_static_value"),
+            ("with_same_shape", "tf.ensure_shape"),
+            ("with_shape", "tf.ensure_shape"),
+        )
     ),
     alias("contrib.framework.CriticalSection", "CriticalSection", "tf.CriticalSection", removed="2.0"),
     *(
@@ -334,139 +368,4 @@ _FRAMEWORK = (
     gone("contrib.framework.*", "a part of tf.contrib.framework", "TensorFlow's core"),
 )
 
-_CELLS = [
-    "BasicLSTMCell",
-    "BasicRNNCell",
-    "DeviceWrapper",
-    "DropoutWrapper",
-    "GRUCell",
-    "LSTMCell",
-    "LSTMStateTuple",
-    "MultiRNNCell",
-    "ResidualWrapper",
-    "RNNCell",
-]
-_RNN = (
-    *(
-        OldName(
-            f"tf.contrib.rnn.{name}",
-            "keras",
-            f"tf_keras: {name}",
-            "tf.keras.layers.LSTMCell, GRUCell, RNN",
-            "",
-            f"tfqueue.compat.legacy_layers:{name}",
-            "2.0",
-        )
-        for name in _CELLS
-    ),
-    alias("contrib.rnn.static_rnn", "nn.static_rnn", "tf.keras.layers.RNN(unroll=True)", removed="2.0"),
-    alias(
-        "contrib.rnn.static_bidirectional_rnn",
-        "nn.static_bidirectional_rnn",
-        "tf.keras.layers.Bidirectional",
-        removed="2.0",
-    ),
-    alias(
-        "contrib.rnn.static_state_saving_rnn",
-        "nn.static_state_saving_rnn",
-        "tf.keras.layers.RNN(stateful=True)",
-        removed="2.0",
-    ),
-    gone("contrib.rnn.*", "a part of tf.contrib.rnn", "tf.keras.layers.RNN"),
-)
-
-_SMALL = (
-    OldName(
-        "tf.contrib.slim.*",
-        "slim",
-        "tf_slim, mended",
-        "tf.keras",
-        "tfqueue mends batch_norm, optimize_loss and tfexample_decoder.Image, which fail on today's TensorFlow",
-        "tfqueue.compat.contrib.slim_mended:",
-        "2.0",
-    ),
-    OldName(
-        "tf.contrib.losses.*",
-        "slim",
-        "tf_slim.losses",
-        "tf.keras.losses",
-        "other order of the arguments",
-        "tf_slim.losses:",
-        "2.0",
-    ),
-    OldName(
-        "tf.contrib.metrics.*",
-        "slim",
-        "tf_slim.metrics",
-        "tf.keras.metrics",
-        "streaming metrics are objects",
-        "tf_slim.metrics:",
-        "2.0",
-    ),
-    rebuilt("contrib.staging.StagingArea", "contrib.staging_area:StagingArea", "Dataset.prefetch"),
-    rebuilt(
-        "contrib.lookup.index_table_from_tensor",
-        "contrib.lookups:index_table_from_tensor",
-        "tf.lookup.StaticVocabularyTable",
-    ),
-    rebuilt(
-        "contrib.lookup.index_table_from_file",
-        "contrib.lookups:index_table_from_file",
-        "tf.lookup.StaticVocabularyTable",
-    ),
-    rebuilt(
-        "contrib.lookup.index_to_string_table_from_tensor",
-        "contrib.lookups:index_to_string_table_from_tensor",
-        "tf.lookup.StaticHashTable",
-    ),
-    rebuilt(
-        "contrib.lookup.index_to_string_table_from_file",
-        "contrib.lookups:index_to_string_table_from_file",
-        "tf.lookup.StaticHashTable",
-    ),
-    alias("contrib.util.make_tensor_proto", "make_tensor_proto", "tf.make_tensor_proto", removed="2.0"),
-    alias("contrib.util.make_ndarray", "make_ndarray", "tf.make_ndarray", removed="2.0"),
-    alias("contrib.util.constant_value", "get_static_value", "tf.get_static_value", removed="2.0"),
-    *(
-        rebuilt(f"contrib.deprecated.{name}", f"summaries:{name}", f"tf.summary.{name.partition('_')[0]}")
-        for name in ("scalar_summary", "histogram_summary", "image_summary", "audio_summary")
-    ),
-    gone(
-        "contrib.batching.*",
-        "batching of separate session.run calls inside the server",
-        "tf.nondifferentiable_batch_function",
-    ),
-    gone("contrib.crf.*", "linear-chain conditional random fields", "tfa.text.crf of TensorFlow Addons (archived)"),
-    gone(
-        "contrib.cudnn_rnn.*",
-        "recurrent layers of cuDNN with their own weight format",
-        "tf.keras.layers.LSTM, GRU, which use cuDNN where they can",
-    ),
-    gone("contrib.distribute.*", "distribution strategies", "tf.distribute"),
-    gone("contrib.eager.*", "eager execution while it was an experiment", "eager execution, tf.GradientTape"),
-    gone(
-        "contrib.ffmpeg.*",
-        "audio and video decoding by a custom op around ffmpeg",
-        "tf.audio.decode_wav, or tfio.audio of tensorflow-io",
-    ),
-    gone(
-        "contrib.image.*",
-        "image ops by custom C++ ops (rotate, transform, translate)",
-        "tf.keras.layers.RandomRotation, tf.raw_ops.ImageProjectiveTransformV3",
-    ),
-    gone("contrib.legacy_seq2seq.*", "the static sequence-to-sequence models", "tf.keras.layers.RNN with attention"),
-    gone("contrib.opt.*", "experimental optimizers", "tf.keras.optimizers"),
-    gone(
-        "contrib.seq2seq.*",
-        "decoders, helpers and attention wrappers of dynamic decoding",
-        "tfa.seq2seq of TensorFlow Addons (archived), tf.keras.layers.Attention",
-    ),
-    gone("contrib.tpu.*", "TPU estimators and infeed queues", "tf.distribute.TPUStrategy"),
-    gone(
-        "contrib.*",
-        "a package of tf.contrib that went with TensorFlow 2.0 and has no counterpart in tfqueue",
-        "https://www.tensorflow.org/guide/migrate",
-    ),
-)
-
-ROWS: tuple[OldName, ...] = (*_DATA, *_TRAINING, *_LEARN, *_LAYERS, *_FRAMEWORK, *_RNN, *_SMALL)
+ROWS: tuple[OldName, ...] = (*_DATA, *_TRAINING, *_LEARN, *_LAYERS, *_FRAMEWORK)

@@ -165,6 +165,8 @@ _BEFORE_1_0 = (
         removed="",
         replaces=True,
     ),
+    alias("concat_v2", "concat", "tf.concat(values, axis)"),
+    alias("split_v", "split", "tf.split(value, num_or_size_splits, axis)"),
     rebuilt(
         "split",
         "renamed:split",
@@ -219,6 +221,8 @@ _BEFORE_1_0 = (
 )
 
 _LAYERS = [
+    "Layer",
+    "InputSpec",
     "AveragePooling1D",
     "AveragePooling2D",
     "AveragePooling3D",
@@ -359,6 +363,28 @@ _MODULES = (
         here="tf.compat.v1.flags.FLAGS, with _parse_flags() and __flags as before 1.5",
         removed="",
         replaces=True,
+    ),
+    rebuilt(
+        "nn.seq2seq.sequence_loss", "contrib.sequence_losses:sequence_loss_of_lists", "tf.keras.losses", removed="1.0"
+    ),
+    rebuilt(
+        "nn.seq2seq.sequence_loss_by_example",
+        "contrib.sequence_losses:sequence_loss_by_example",
+        "tf.keras.losses",
+        removed="1.0",
+    ),
+    alias("train.SyncReplicasOptimizerV2", "train.SyncReplicasOptimizer", "tf.distribute"),
+    gone(
+        "RegisterShape", "the registration of a shape function in Python", "shape functions of C++ ops", removed="1.0"
+    ),
+    *(
+        gone(
+            f"nn.rnn_cell.{name}",
+            "a wrapper of recurrent cells",
+            "tf.keras.layers.Embedding and Dense around tf.keras.layers.RNN",
+            removed="1.1",
+        )
+        for name in ("EmbeddingWrapper", "InputProjectionWrapper", "OutputProjectionWrapper")
     ),
     gone(
         "nn.seq2seq.*",

@@ -27,6 +27,7 @@ class RestoredModule(ModuleType):
         self._name = name
         self._base_found: Any = _MISSING
         self._plain: set[str] = set()  # names that the table says nothing about
+        self._kept: list[str] = []
         self.__path__: list[str] = []  # a package, for `import tensorflow.contrib.slim`
 
     def __getattr__(self, attribute: str) -> Any:
@@ -39,7 +40,13 @@ class RestoredModule(ModuleType):
             self._plain.add(attribute)
         else:
             self.__dict__[attribute] = found
+            self._kept.append(attribute)
         return found
+
+    def forget(self) -> None:
+        """Look every name up anew when it is used next, as in a process in which none was used before."""
+        while self._kept:
+            self.__dict__.pop(self._kept.pop(), None)
 
     def __dir__(self) -> Iterable[str]:
         gone = {row.name for row in names.below(self._name) if row.kind == "gone"}
@@ -56,12 +63,40 @@ class RestoredModule(ModuleType):
         return self._base_found
 
 
+class SourceFolder(ModuleType):
+    """A folder of the sources of tf.contrib, ``tf.contrib.layers.python``: what lay there, or in its package."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("tensorflow" + name[len("tf") :])
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {attribute!r}")
+        below = f"{self._name}.{attribute}"
+        return SourceFolder(below) if _source(below) else getattr(module(f"tf.{_source(self._name)}"), attribute)
+
+
+def _source(name: str) -> str | None:
+    """What is there now for a folder or file of the sources of tf.contrib, without ``tf.``."""
+    from tfqueue.compat.submodules import SOURCES
+
+    return SOURCES.get(name[len("tf.") :])
+
+
 def module(name: str) -> RestoredModule:
     """The one module of a TF1 name such as ``"tf"``, ``"tf.train"`` or ``"tf.contrib.slim"``."""
     with _lock:
         if name not in _modules:
             _modules[name] = RestoredModule(name)
         return _modules[name]
+
+
+def forget() -> None:
+    """Note names anew as they are used: another program begins."""
+    names.forget_restored()
+    for known in list(_modules.values()):
+        known.forget()
 
 
 def _base_of(name: str) -> Any:
@@ -101,6 +136,8 @@ def _attribute(name: str, base: Any, attribute: str) -> tuple[Any, bool]:
         return found, False
     if names.below(name):
         return module(name), False
+    if attribute == "python" and _source(name):
+        return SourceFolder(name), False
     if row is not None and row.kind == "gone":
         raise CannotRestore(
             f"{name} was removed in TensorFlow {row.removed} and cannot be restored: {row.here}. Today: {row.modern}",

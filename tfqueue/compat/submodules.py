@@ -24,7 +24,7 @@ _SLIM_DATA = "data_decoder data_provider dataset dataset_data_provider parallel_
 _SLIM = "evaluation learning losses metrics model_analyzer queues summaries"
 
 # Where the sources of tf.contrib lay, which programs also imported from, and what is there now.
-_SOURCES = {
+SOURCES = {
     **{f"contrib.slim.nets.{name}": f"contrib.slim.nets.{name}" for name in _SLIM_NETS.split()},
     **{f"contrib.slim.python.slim.nets.{name}": f"contrib.slim.nets.{name}" for name in _SLIM_NETS.split()},
     **{f"contrib.slim.python.slim.data.{name}": f"contrib.slim.{name}" for name in _SLIM_DATA.split()},
@@ -38,20 +38,46 @@ _SOURCES = {
     "contrib.framework.python.ops": "contrib.framework",
     "contrib.framework.python.ops.arg_scope": "contrib.framework",
     "contrib.framework.python.ops.variables": "contrib.framework",
+    "contrib.framework.python.framework": "contrib.framework",
+    "contrib.framework.python.framework.checkpoint_utils": "contrib.framework",
+    "contrib.framework.python.framework.tensor_util": "contrib.framework",
     "contrib.layers.python": "contrib.layers",
     "contrib.layers.python.layers": "contrib.layers",
     "contrib.layers.python.layers.initializers": "contrib.layers",
+    "contrib.layers.python.layers.embedding_ops": "contrib.layers",
+    "contrib.layers.python.layers.encoders": "contrib.layers",
+    "contrib.layers.python.layers.feature_column": "contrib.layers",
     "contrib.layers.python.layers.layers": "contrib.layers",
+    "contrib.layers.python.layers.utils": "contrib.slim.layers.utils",
     "contrib.layers.python.layers.regularizers": "contrib.layers",
     "contrib.training.python": "contrib.training",
     "contrib.training.python.training": "contrib.training",
+    "contrib.training.python.training.bucket_ops": "contrib.training",
     "contrib.training.python.training.hparam": "contrib.training",
+    "contrib.training.python.training.resample": "contrib.training",
+    "contrib.training.python.training.sampling_ops": "contrib.training",
+    "contrib.training.python.training.training": "contrib.training",
     "contrib.data.python": "contrib.data",
     "contrib.data.python.ops": "contrib.data",
     "contrib.rnn.python": "contrib.rnn",
     "contrib.rnn.python.ops": "contrib.rnn",
+    "contrib.rnn.python.ops.core_rnn": "contrib.rnn",
+    "contrib.rnn.python.ops.core_rnn_cell": "contrib.rnn",
+    "contrib.rnn.python.ops.core_rnn_cell_impl": "contrib.rnn",
+    "contrib.rnn.python.ops.lstm_ops": "contrib.rnn",
+    "contrib.rnn.python.ops.rnn": "contrib.rnn",
+    "contrib.rnn.python.ops.rnn_cell": "contrib.rnn",
+    "contrib.seq2seq.python": "contrib.seq2seq",
+    "contrib.seq2seq.python.ops": "contrib.seq2seq",
+    "contrib.seq2seq.python.ops.loss": "contrib.seq2seq",
+    "contrib.lookup.lookup_ops": "contrib.lookup",
+    "contrib.image.python": "contrib.image",
+    "contrib.image.python.ops": "contrib.image",
+    "contrib.image.python.ops.image_ops": "contrib.image",
     "contrib.learn.python": "contrib.learn",
     "contrib.learn.python.learn": "contrib.learn",
+    "contrib.learn.python.learn.learn_io": "contrib.learn",
+    "contrib.learn.python.learn.learn_io.graph_io": "contrib.learn",
     "contrib.learn.python.learn.datasets": "contrib.learn.python.learn.datasets",
     "contrib.learn.python.learn.datasets.mnist": "contrib.learn.python.learn.datasets.mnist",
     "contrib.learn.datasets": "contrib.learn.datasets",
@@ -72,6 +98,6 @@ def modules() -> dict[str, ModuleType]:
     found["tensorflow.keras"] = overlay.module("tf.keras")
     for name in _KERAS.split():
         found[f"tensorflow.keras.{name}"] = overlay.module(f"tf.keras.{name}")
-    for old, new in _SOURCES.items():
+    for old, new in SOURCES.items():
         found[f"tensorflow.{old}"] = overlay.module(f"tf.{new}")
     return dict(found)
