@@ -80,6 +80,11 @@ def test_each_session_and_each_pass_of_the_dataset_begins_anew() -> None:
                 assert [session.run(features).tolist() for _ in range(3)][-1] == [8, 9, 10]
 
 
+def test_arrays_of_another_byte_order_keep_their_values() -> None:
+    inputs = tf.estimator.inputs.numpy_input_fn(Y.astype(">i8"), batch_size=11, num_epochs=1, shuffle=False)
+    np.testing.assert_array_equal(np.concatenate(batches(inputs)), Y)
+
+
 def test_each_thread_makes_all_passes() -> None:
     inputs = tf.estimator.inputs.numpy_input_fn(Y, num_epochs=1, batch_size=4, shuffle=False, num_threads=3)
     assert Counter(np.concatenate(batches(inputs)).tolist()) == Counter(Y.tolist() * 3)
@@ -144,6 +149,8 @@ def test_what_cannot_work_is_said() -> None:
         make(A[:0], shuffle=False)
     with pytest.raises(InvalidArgument, match="dtype that TensorFlow lacks: datetime64"):
         make(np.array(["2020-01-01"], "datetime64[D]"), shuffle=False)
+    with pytest.raises(InvalidArgument, match="'x' is an array of objects that are not all strings"):
+        make(np.array([1, None], object), shuffle=False)
     with pytest.raises(InvalidArgument, match="num_epochs must be at least 1"):
         make(A, num_epochs=0, shuffle=False)
     with pytest.raises(InvalidArgument, match="batch_size must be at least 1"):

@@ -66,6 +66,28 @@ def test_arrays_that_cannot_be_fed() -> None:
         array_dataset(np.zeros(3, "datetime64[s]"))
 
 
+def test_arrays_of_another_byte_order_keep_their_values() -> None:
+    for dtype in (">i4", ">f8", "<i4"):
+        rows = [row.numpy().tolist() for row in array_dataset(np.arange(6).reshape(3, 2).astype(dtype))]
+        assert rows == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_numbers_and_arrays_that_generators_refuse() -> None:
+    empty = X[:0]
+    for call, words in (
+        (lambda: tfdata_generator(X, Y, True, 0), "batch_size must be an integer of at least 1; got 0"),
+        (lambda: tfdata_generator(X, Y, True, 4, buffer_size=0), "buffer_size must be an integer of at least 1"),
+        (lambda: tfdata_generator(empty, Y[:0], True), "images has no rows"),
+        (lambda: create_generator_tf_dataset(X, Y, None), "batch_size must be an integer of at least 1; got None"),
+        (lambda: create_generator_tf_dataset(empty, Y[:0], 4), "images has no rows"),
+        (lambda: create_generator_tf_dataset(X, Y[:3], 4), "different lengths"),
+        (lambda: array_dataset(np.array([1, "a"], object)), "must hold strings only"),
+        (lambda: array_dataset([[1, 2], [3, 4]]), "a list stands for several"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            call()
+
+
 def test_tfdata_generator() -> None:
     numbers = np.arange(10)
     plain = tfdata_generator(X[:10], numbers, is_training=False, batch_size=4)
@@ -243,6 +265,9 @@ def test_steps_of_one_pass(tmp_path: Path) -> None:
 
 
 def test_a_pipeline_that_delivers_something_else() -> None:
+    with pytest.raises(InvalidArgument, match="steps_per_epoch must be at least 1, or None; got 0"):
+        tfqueue.QueuePipeline(pipeline()).as_keras(steps_per_epoch=0)
+
     def build_fn():
         return tf1.train.batch([tf1.train.slice_input_producer([tf1.constant(X)], shuffle=False)[0]], 4)
 

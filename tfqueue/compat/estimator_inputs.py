@@ -111,16 +111,23 @@ def _named_arrays(argument: str, value: Any) -> dict[str, Any]:
         value = {argument: value}
     if not value:
         raise InvalidArgument(f"{argument} is an empty dictionary")
-    arrays = {name: np.asarray(value[name]) for name in sorted(value)}
+    arrays = {name: _native(np.asarray(value[name])) for name in sorted(value)}
     for name, array in arrays.items():
         if array.ndim == 0 or len(array) == 0:
             raise InvalidArgument(f"{name!r} has no rows: its shape is {array.shape}")
+        if array.dtype.kind == "O" and not all(isinstance(entry, str | bytes) for entry in array.flat):
+            raise InvalidArgument(f"{name!r} is an array of objects that are not all strings; give it a dtype")
         if array.dtype.kind not in "OSU":
             try:
                 tf.as_dtype(array.dtype)
             except TypeError as error:
                 raise InvalidArgument(f"{name!r} has a dtype that TensorFlow lacks: {array.dtype}") from error
     return arrays
+
+
+def _native(array: Any) -> Any:
+    """In the byte order of this machine: TensorFlow takes the bytes of another order as they are."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _check(batch_size: int, num_epochs: int | None, shuffle: Any, capacity: int, threads: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -42,14 +43,16 @@ def array_dataset(arrays: Any, *, chunk: int = 256) -> Any:
         A dataset of single rows, in order, with tuples instead of lists.
 
     Raises:
-        InvalidArgument: There is no array, one has no rows or no dtype of TensorFlow, or they differ in length.
+        InvalidArgument: There is no array, one has no dimension or no dtype of TensorFlow, or they differ in length.
     """
     nest = _tuples(arrays)
     flat = [np.asanyarray(array) for array in tf.nest.flatten(nest)]
     if not flat:
         raise InvalidArgument("arrays holds no array")
     if any(array.ndim == 0 for array in flat):
-        raise InvalidArgument("an array without dimensions has no rows; give arrays with one row a record")
+        raise InvalidArgument(
+            "an array without dimensions has no rows; give arrays with one row a record (a list stands for several)"
+        )
     lengths = {len(array) for array in flat}
     if len(lengths) > 1:
         raise InvalidArgument(f"the arrays have different lengths: {[len(array) for array in flat]}")
@@ -58,8 +61,11 @@ def array_dataset(arrays: Any, *, chunk: int = 256) -> Any:
     dtypes = [_dtype(array) for array in flat]
     count = lengths.pop()
 
+    native = [array.dtype.newbyteorder("=") for array in flat]  # TensorFlow takes the bytes of others as they are
+
     def rows(indices: Any) -> list[Any]:
-        return [np.ascontiguousarray(array[indices[0] : indices[-1] + 1]) for array in flat]
+        part = slice(indices[0], indices[-1] + 1)
+        return [np.ascontiguousarray(array[part], kind) for array, kind in zip(flat, native, strict=True)]
 
     def read(indices: Any) -> Any:
         values = tf.numpy_function(rows, [indices], dtypes, stateful=False)
@@ -96,7 +102,11 @@ def tfdata_generator(
 
     Returns:
         A `tf.data.Dataset`; give ``fit`` the ``steps_per_epoch``.
+
+    Raises:
+        InvalidArgument: As `array_dataset`; there are no rows, or a number is below 1.
     """
+    _check_rows(images, batch_size=batch_size, buffer_size=buffer_size)
     dataset = array_dataset((images, labels))
     if is_training:
         dataset = dataset.shuffle(buffer_size, seed=seed)
@@ -115,7 +125,8 @@ def create_generator_tf_dataset(
 ) -> Iterator[tuple[Any, Any]]:
     """An endless Python generator of (inputs, labels) batches of arrays, made by tf.data in a session of its own.
 
-    The rows are shuffled anew in every pass; a batch may go over the end of a pass.
+    The rows are shuffled anew in every pass; a batch may go over the end of a pass. As any generator, it serves one
+    thread: ``fit_generator`` needs ``workers=0`` or 1.
 
     Args:
         images: An array with one image a row; it is not copied into the graph.
@@ -123,14 +134,15 @@ def create_generator_tf_dataset(
         batch_size: Rows of a batch.
         map_fn: From one image to what the model takes, such as an augmentation.
         seed: Of the shuffle.
+
+    Raises:
+        InvalidArgument: As `array_dataset`; there are no rows, or ``batch_size`` is below 1.
     """
-    if batch_size < 1:
-        raise InvalidArgument(f"batch_size must be at least 1; got {batch_size}")
+    _check_rows(images, batch_size=batch_size)
     graph = tf.Graph()
     with graph.as_default():
         dataset = array_dataset((images, onehots))
-        count = max(len(images), 1)
-        dataset = dataset.shuffle(count, seed=seed).repeat()
+        dataset = dataset.shuffle(len(images), seed=seed).repeat()
         if map_fn is not None:
             dataset = dataset.map(lambda x, y: (map_fn(x), y), num_parallel_calls=tf.data.AUTOTUNE)
         batch = tf1.data.make_one_shot_iterator(dataset.batch(batch_size).prefetch(1)).get_next()
@@ -206,6 +218,8 @@ def fit_arguments(
     """What `QueuePipeline.as_keras` returns."""
     dataset = _inputs_and_targets(dataset, x, y)
     steps = steps_per_epoch
+    if steps is not None and steps < 1:
+        raise InvalidArgument(f"steps_per_epoch must be at least 1, or None; got {steps}")
     if steps is None:
         steps = steps_of_one_pass(build_fn)
         if steps == 0:
@@ -267,7 +281,17 @@ def _tuples(nest: Any) -> Any:
     return nest
 
 
+def _check_rows(images: Any, **numbers: Any) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, Integral) or number < 1:
+            raise InvalidArgument(f"{name} must be an integer of at least 1; got {number!r}")
+    if np.ndim(images) > 0 and len(images) == 0:
+        raise InvalidArgument("images has no rows: an endless stream of nothing")
+
+
 def _dtype(array: Any) -> Any:
+    if array.dtype.kind == "O" and not all(isinstance(value, str | bytes) for value in array.flat):
+        raise InvalidArgument("an array of objects must hold strings only; give numbers a dtype: np.asarray(x, dtype)")
     try:
         return tf.string if array.dtype.kind in "OSU" else tf.as_dtype(array.dtype)
     except TypeError as error:
