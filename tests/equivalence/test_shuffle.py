@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 import tfqueue
+from benchmarks.shuffle_power import Case, differs
 from tfqueue.equivalence.digest import fmix
 from tfqueue.equivalence.mixing import (
     buffered,
@@ -19,6 +20,7 @@ from tfqueue.equivalence.mixing import (
     reach,
     source_numbers,
 )
+from tfqueue.equivalence.ordering import Ordering
 
 tf1 = tf.compat.v1
 COUNT, LEAST, CAPACITY, BATCH = 2000, 200, 260, 20
@@ -206,3 +208,41 @@ def test_what_a_training_run_feels_is_in_the_evidence() -> None:
         assert 2 < evidence[f"{role}_labels_a_batch"]["mean"] < 8
         assert 0.5 * COUNT < evidence[f"{role}_repeat_distance"]["median"] < 1.5 * COUNT
         assert evidence[f"{role}_neighbours_kept"] < 0.1
+
+
+@pytest.mark.parametrize("count", [640, 4000])
+def test_whole_batches_that_are_shuffled_are_told_from_single_records(count: int) -> None:
+    """Records move as far as they should, but those of a batch together."""
+
+    def build() -> Any:
+        number = tf1.train.range_input_producer(count, num_epochs=1, shuffle=False).dequeue()
+        return {"n": tf1.train.shuffle_batch([number], BATCH, CAPACITY, LEAST)}
+
+    def twin() -> tf.data.Dataset:
+        dataset = tf.data.Dataset.range(count).map(lambda n: {"n": tf.cast(n, tf.int32)})
+        return dataset.batch(BATCH).shuffle(LEAST // BATCH)
+
+    report = tfqueue.compare(build, twin)
+    assert [r.name for r in report.checks if r.counts and r.status == "different"] == ["shuffle"]
+    assert [c.name for c in report.causes] == ["batch-before-shuffle"], str(report)
+
+
+def test_whole_batches_are_told_by_second_runs_too() -> None:
+    def data(first: int, then: int) -> tf.data.Dataset:
+        return tf.data.Dataset.range(8000).batch(first).shuffle(400 // first).unbatch().batch(then)
+
+    report = tfqueue.compare(data(1, 20), data(20, 20))
+    assert [c.name for c in report.causes] == ["batch-before-shuffle"], str(report)
+    assert tfqueue.compare(data(20, 20), data(20, 20)).equivalent
+
+
+def test_a_small_buffer_keeps_passes_apart_by_chance() -> None:
+    """Where the queue of the reference holds more than it must, and the candidate just as much as it must."""
+    ordering = Ordering(False, "", 300, 4, True)
+    source = np.tile(fmix(np.arange(1, 335, dtype=np.uint64)), 3)
+    rng = np.random.default_rng(0)
+    whole = np.concatenate([buffered(334, 4, rng) for _ in range(3)]) + np.repeat([0, 334, 668], 334)
+    case = Case(ordering, source, source[buffered(1002, 250, rng)], source[whole], None)
+    assert not differs(case, case.equal, None)
+    larger = Case(Ordering(False, "", 300, 40, True), source, case.reference, case.equal, None)
+    assert differs(larger, larger.equal, None)

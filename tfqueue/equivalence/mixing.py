@@ -8,17 +8,20 @@ relative error is 0.02 for 1,000 records), and it is proportional to b.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tfqueue.equivalence.digest import Words
+from tfqueue.equivalence.evidence import fraction_kept
 
 Places = npt.NDArray[np.int64]
 
 _QUANTILE = 0.25
-_RUNS = 8
+_RUNS = 32
 _NATS = 14.0  # exp(-14) is about 1e-6
 LEAST_TO_TELL = 1000  # records below which chance is too wide
 
@@ -69,22 +72,26 @@ def distance(one: Words, two: Words) -> tuple[float, float]:
 
 
 def buffered(count: int, size: int, rng: np.random.Generator) -> Places:
-    """The order in which a buffer of ``size`` records delivers the records 0..count-1."""
+    """The order in which a buffer of ``size`` records delivers the records 0..count-1.
+
+    Each step delivers what stands in a random slot and puts the next record there. So a step delivers the record that
+    the step before it with the same slot brought in, or the slot's first record; what is left when no more records
+    come is delivered in any order with equal chance.
+    """
     size = max(1, min(size, count))
-    buffer = list(range(size))
-    draws = rng.random(count)
-    out = np.empty(count, dtype=np.int64)
-    upcoming = size
-    for step in range(count):
-        at = int(draws[step] * len(buffer))
-        out[step] = buffer[at]
-        if upcoming < count:
-            buffer[at] = upcoming
-            upcoming += 1
-        else:
-            buffer[at] = buffer[-1]
-            buffer.pop()
-    return out
+    slots = rng.integers(0, size, count - size)
+    order = np.argsort(slots, kind="stable")
+    ordered = slots[order]
+    new = np.ones(len(ordered) + 1, dtype=bool)
+    new[1:-1] = ordered[1:] != ordered[:-1]
+    first, last = order[new[:-1]], order[new[1:]]  # the first and the last step of each slot that is used
+    brought = order + size
+    delivered = np.empty(count - size, dtype=np.int64)
+    delivered[order[1:]] = brought[:-1]
+    delivered[first] = slots[first]
+    left = np.arange(size)
+    left[slots[last]] = last + size
+    return np.concatenate([delivered, rng.permutation(left)])
 
 
 def earliest(source: Words, delivered: Words) -> int:
@@ -128,15 +135,75 @@ def most_still_near(source: Words, size: int, within: int, seed: int = 0) -> flo
     return float(np.mean(values) + max(6 * np.std(values, ddof=1), 0.1 * np.mean(values)))
 
 
+def most_together(source: Words, size: int, seed: int = 0) -> float:
+    """The most that chance allows `fraction_kept` of a source and a buffer of ``size`` records to be.
+
+    Of a buffer of b records, about one delivery in b is followed by its neighbour.
+    """
+    rng = np.random.default_rng(seed)
+    count = len(source)
+    mean = float(np.mean([fraction_kept(source, source[buffered(count, size, rng)]) for _ in range(_RUNS // 4)]))
+    return chance_together(1.5 * mean, count)
+
+
+def chance_together(share: float, count: int) -> float:
+    """The most that chance makes of a share of ``count`` neighbours: eight standard deviations of a Poisson number."""
+    return share + 8 * float(np.sqrt(max(share, 1 / count) / count))
+
+
 def whole_pass_reach(source: Words, passes: int, upto: int, seed: int = 0) -> Reach:
     """As `expected_reach`, for whole passes in any order with equal chance."""
+    length = max(1, len(source) // max(1, passes))
+    starts = range(0, len(source), length)
+    ends = [min(start + length, len(source)) for start in starts]
+
+    def order(rng: np.random.Generator) -> Places:
+        return np.concatenate([rng.permutation(np.arange(a, b)) for a, b in zip(starts, ends, strict=True)])
+
+    return _simulated(source, order, upto, seed, deviations=5, share=0.0)
+
+
+def expected_reach(source: Words, size: int, upto: int, seed: int = 0) -> Reach:
+    """The reach of a buffer of ``size`` records over a source, with what chance allows.
+
+    The bounds are five standard deviations (at least 3 %, and one record) from the mean of simulated runs.
+    """
+    return _simulated(source, lambda rng: buffered(len(source), size, rng), upto, seed, deviations=5, share=0.03)
+
+
+def _simulated(
+    source: Words,
+    order: Callable[[np.random.Generator], Places],
+    upto: int,
+    seed: int,
+    *,
+    deviations: float,
+    share: float,
+) -> Reach:
+    """The reach of an order that is drawn again and again.
+
+    Args:
+        source: The records in the order of the source.
+        order: Draws the order in which they are delivered.
+        upto: Records with numbers below it are looked at.
+        seed: Of the runs.
+        deviations: How many standard deviations of the runs chance is allowed.
+        share: The least that it is allowed, as a share of the mean.
+    """
     rng = np.random.default_rng(seed)
-    length = len(source) // max(1, passes)
-    parts = [source[i : i + length] for i in range(0, len(source), max(1, length))]
-    values = [reach(source, np.concatenate([rng.permutation(part) for part in parts]), upto) for _ in range(4 * _RUNS)]
+    values = [reach(source, source[order(rng)], upto) for _ in range(_RUNS)]
     mean, spread = float(np.mean(values)), float(np.std(values, ddof=1))
-    margin = max(6 * spread, 1.0)
+    margin = max(deviations * spread, share * abs(mean), 1.0)
     return Reach(mean - margin, mean, mean + margin)
+
+
+def whole_passes_by_chance(size: int, ends: int) -> float:
+    """The probability that a buffer of ``size`` records keeps passes apart, at as many ``ends`` of a pass.
+
+    At the end of a pass it must deliver all that it holds, in ``size`` draws, and none that has come since:
+    size! / size**size, which Stirling's formula tells to be about exp(-size).
+    """
+    return math.exp(ends * (math.lgamma(size + 1) - size * math.log(size)))
 
 
 def repeat_distance(digests: Words) -> tuple[int, float] | None:
@@ -147,15 +214,3 @@ def repeat_distance(digests: Words) -> tuple[int, float] | None:
         return None
     steps = np.diff(order)[again]
     return int(steps.min()), float(np.median(steps))
-
-
-def expected_reach(source: Words, size: int, upto: int, seed: int = 0) -> Reach:
-    """The reach of a buffer of ``size`` records over a source, with what chance allows.
-
-    The bounds are five standard deviations (at least 3 %) from the mean of simulated runs.
-    """
-    rng = np.random.default_rng(seed)
-    values = [reach(source, source[buffered(len(source), size, rng)], upto) for _ in range(_RUNS)]
-    mean, spread = float(np.mean(values)), float(np.std(values, ddof=1))
-    margin = max(5 * spread, 0.03 * abs(mean), 1.0)
-    return Reach(mean - margin, mean, mean + margin)

@@ -52,6 +52,9 @@ CATALOGUE: dict[str, Entry] = {
         "records move less far: the shuffle buffer is smaller", "shuffle(min_after_dequeue) at least"
     ),
     "buffer-too-large": Entry("records move farther: the shuffle buffer is larger", "shuffle(min_after_dequeue)"),
+    "batch-before-shuffle": Entry(
+        "batch() comes before shuffle(), so that the records of a batch stay together", "shuffle(k).batch(b)"
+    ),
     "epochs-differ": Entry("the data are read another number of times", "repeat() as often as num_epochs says"),
     "file-missing": Entry("a block of records, such as a file, is missing", "compare the lists of files"),
     "file-twice": Entry("a block of records, such as a file, is read twice", "compare the lists of files"),

@@ -9,6 +9,7 @@ import numpy as np
 from tfqueue.equivalence.checks.shuffle import check_shuffle
 from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence, Indices, fraction_kept, number
+from tfqueue.equivalence.mixing import reach
 from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.passes import Passes, passes, repeats_within, same_every_pass
 from tfqueue.equivalence.report import DIFFERENT, CheckResult
@@ -237,10 +238,28 @@ def _mixing(evidence: Evidence, source: Words | None, mixing: CheckResult) -> Fo
     """What the shuffle check found, as a mistake."""
     figures, words = mixing.evidence, mixing.summary
     if source is None:
-        return ("buffer-too-small" if figures["less"] else "buffer-too-large"), words
-    if fraction_kept(source, evidence.candidate.digests[: len(source)]) > 0.9:
+        name = "buffer-too-small" if figures.get("less") else "buffer-too-large"
+        return ("batch-before-shuffle" if figures.get("together") else name), words
+    right = evidence.candidate
+    kept = fraction_kept(source, right.digests[: len(source)])
+    if _whole_batches(kept, reach(source, right.digests, len(source)), max(size for size, _ in right.sizes)):
+        return "batch-before-shuffle", f"{kept:.0%} of the records follow their neighbour in the source; {words}"
+    if kept > 0.9:
         return "not-shuffled", words
     return ("buffer-too-small" if "at least" in (mixing.hint or "") else "buffer-too-large"), words
+
+
+def _whole_batches(kept: float, far: float, size: int) -> bool:
+    """Whether blocks of about a batch move as one.
+
+    A buffer of b records moves a quarter of them 0.7 b places or more, and keeps one neighbour in b.
+
+    Args:
+        kept: The share of the records that follow their neighbour in the source.
+        far: How far a quarter of the records move.
+        size: Records in a batch.
+    """
+    return kept > 0.3 and kept * far > 4 and (1 - kept) * 1.5 * size >= 1
 
 
 def _swapped(places: Indices) -> bool:

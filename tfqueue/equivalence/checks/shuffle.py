@@ -12,11 +12,13 @@ from tfqueue.equivalence.labels import labels_a_batch
 from tfqueue.equivalence.mixing import (
     LEAST_TO_TELL,
     Reach,
+    chance_together,
     distance,
     earliest,
     expected_reach,
     least_earliness,
     most_still_near,
+    most_together,
     reach,
     repeat_distance,
     still_near,
@@ -60,15 +62,24 @@ def check_shuffle(evidence: Evidence) -> CheckResult:
         words = "several readers race, so that the order before the queue is not known"
         words = words if ordering.racing else "only threads change the order of the reference"
         return CheckResult("shuffle", NOT_CHECKED, words, counts=False, evidence=figures)
+    found = _of_source(evidence, source.digests, count, figures)
+    if found.status != DIFFERENT:
+        found = _together(evidence, source.digests, figures) or found
+    return found
+
+
+def _of_source(evidence: Evidence, source: Words, count: int, figures: dict[str, Any]) -> CheckResult:
+    """What the places of the records in the source tell."""
+    ordering = evidence.reference.ordering
     if ordering.producer == "files":
-        return _by_nearness(evidence, source.digests, figures)
-    bounds = _hard_bounds(evidence, source.digests, figures)
+        return _by_nearness(evidence, source, figures)
+    bounds = _hard_bounds(evidence, source, figures)
     if bounds is not None:
         return bounds
     if count < LEAST_TO_TELL and not ordering.producer:
         words = f"nothing that a queue of this size could not do; fewer than {LEAST_TO_TELL:,} records tell no more"
         return CheckResult("shuffle", NOT_CHECKED, words, counts=False, evidence=figures)
-    return _by_reach(evidence, source.digests, count, figures)
+    return _by_reach(evidence, source, count, figures)
 
 
 def _figures(evidence: Evidence, source: Words) -> dict[str, Any]:
@@ -94,6 +105,30 @@ def _unshuffled(evidence: Evidence, source: Words, count: int) -> bool:
     return ordering.shuffled and count >= _LEAST and shuffles and same and len(np.unique(source[:count])) >= _LEAST
 
 
+def _together(evidence: Evidence, source: Words, figures: dict[str, Any]) -> CheckResult | None:
+    """Records that stay beside each other where a shuffle would part them: what was batched before it was shuffled."""
+    ordering = evidence.reference.ordering
+    size = len(np.unique(source)) if ordering.producer == "records" else ordering.min_after_dequeue or 1
+    if len(source) < _LEAST or size <= 1:
+        return None
+    ours, theirs = figures["reference_neighbours_kept"], figures["candidate_neighbours_kept"]
+    most = most_together(source, size)
+    figures["most_neighbours_kept"] = most
+    if theirs <= max(most, 2 * ours):
+        return None
+    words = (
+        f"{theirs:.0%} of the records follow their neighbour in the source in the candidate, {ours:.0%} in the "
+        f"reference; a buffer of {size:,} keeps {most:.1%} of them together at most"
+    )
+    return CheckResult("shuffle", DIFFERENT, words, hint="shuffle single records, before batch()", evidence=figures)
+
+
+def _otherwise(figures: dict[str, Any]) -> CheckResult:
+    """Where the reference itself is not what its queue makes a simulation expect, that is no measure."""
+    words = "the reference itself mixes otherwise than the sizes of its last queue tell"
+    return CheckResult("shuffle", NOT_CHECKED, words, counts=False, evidence=figures)
+
+
 def _hard_bounds(evidence: Evidence, source: Words, figures: dict[str, Any]) -> CheckResult | None:
     """What no queue of the reference's sizes does, or does in one stream of a million."""
     ordering, right = evidence.reference.ordering, evidence.candidate
@@ -103,10 +138,13 @@ def _hard_bounds(evidence: Evidence, source: Words, figures: dict[str, Any]) -> 
     least, most = ordering.min_after_dequeue or 1, ordering.capacity or len(source)
     if ordering.producer:
         least, most = len(source), len(source)
-    figures |= {"reference_earliest": earliest(source, evidence.reference.digests), "candidate_earliest": early}
+    ours = earliest(source, evidence.reference.digests)
+    figures |= {"reference_earliest": ours, "candidate_earliest": early}
     slack = _IN_FLIGHT * ordering.threads
     if not evidence.same_records:
         slack += max(size for size, _ in right.sizes)  # what was left out at the end is missing from the source, too
+    if not least_earliness(least, len(source)) - slack <= ours <= most + slack:
+        return _otherwise(figures)
     if early > most + slack:
         words = f"a record comes {early:,} places early in the candidate; a queue of {most:,} records cannot do that"
         return CheckResult("shuffle", DIFFERENT, words, hint=f"shuffle({least})", evidence=figures)
@@ -136,6 +174,8 @@ def _by_reach(evidence: Evidence, source: Words, count: int, figures: dict[str, 
         f"{what}"
     )
     least = len(np.unique(source)) if ordering.producer else ordering.min_after_dequeue or 1
+    if not low.low - slack <= ours <= high.high + slack:
+        return _otherwise(figures)
     if theirs < low.low - slack:
         return CheckResult("shuffle", DIFFERENT, words, hint=f"shuffle({least:,}) at least", evidence=figures)
     if theirs > high.high + slack:
@@ -205,6 +245,17 @@ def _by_second_run(evidence: Evidence) -> CheckResult:
         measured.append(distance(right.digests, twin.digests))
         figures["between_runs_of_the_candidate"] = measured[1][0]
         words += f", in two of the candidate {measured[1][0]:,.1f}"
+    if twin is not None and len(measured) > 1:
+        ours, theirs = fraction_kept(left.digests, again.digests), fraction_kept(right.digests, twin.digests)
+        figures |= {"reference_neighbours_kept": ours, "candidate_neighbours_kept": theirs}
+        if theirs > chance_together(2 * ours, left.count):
+            words = (
+                f"{theirs:.0%} of the records have the same neighbour in two runs of the candidate, {ours:.0%} in two "
+                f"of the reference"
+            )
+            figures["together"] = True
+            hint = "shuffle single records, before batch()"
+            return CheckResult("shuffle", DIFFERENT, words, hint=hint, evidence=figures)
     for value, spread in measured:
         if abs(value - usual) > _SPREADS * float(np.hypot(error, spread)) + 0.5:
             hint = "the candidate mixes " + ("less: a smaller buffer" if value < usual else "more: a larger buffer")
