@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.compat import program_data
+from tests.compat.scripts import HELPER, RECORDS, SCRIPTS
 from tests.programs import ROOT
 
 LIMIT = 400  # seconds; a hang is a failure, a slow machine is not
@@ -61,9 +62,14 @@ def test_programs_give_the_same_on_every_engine(tmp_path: Path) -> None:
         children[engine] = start(jobs, folder)
     found = {engine: results(child, tmp_path / engine) for engine, child in children.items()}
 
-    refused = found["tfdata"].pop("single_examples")
-    assert refused["exit_code"] == 2
-    assert "a step reads from ReaderReadV2 itself, without a queue behind it (single_examples.py:9" in refused["err"]
+    engines = {
+        (name, engine): {pipeline["engine"] for pipeline in found[engine][name]["report"]["pipelines"]}
+        for name in programs
+        for engine in ENGINES
+    }
+    assert engines.pop(("single_examples", "tfdata")) == {"threads"}
+    assert "not on tf.data: a step reads from ReaderReadV2" in found["tfdata"]["single_examples"]["err"]
+    assert all(used == {engine} for (_, engine), used in engines.items()), engines
 
     wrong = {}
     for name in programs:
@@ -71,7 +77,7 @@ def test_programs_give_the_same_on_every_engine(tmp_path: Path) -> None:
         assert reference["exit_code"] == 0, reference
         assert reference["out"].strip()
         for engine in ENGINES[1:]:
-            other = found[engine].get(name, reference)
+            other = found[engine][name]
             if other["exit_code"] != 0 or other["out"] != reference["out"]:
                 wrong[name, engine] = (reference["out"], other["out"], other["err"])
     assert wrong == {}
@@ -94,171 +100,18 @@ EXPECTED = {
 }
 """What some of them must print, worked out by hand."""
 
-RECORDS = """
-import os, sys
-import tensorflow as tf
-path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "numbers.csv")
-with open(path, "w") as f:
-    f.write("".join("%d\\n" % n for n in range(20)))
-
-def inputs(paths, epochs=1):
-    queue = tf.train.string_input_producer(paths, num_epochs=epochs, shuffle=False)
-    _, line = tf.TextLineReader().read(queue)
-    return tf.train.batch(tf.decode_csv(line, [[0]]), 4)
-
-def loop(batch, init=True):
-    with tf.Session() as sess:
-        if init:
-            sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
-        coord = tf.train.Coordinator()
-        threads = tf.train.start_queue_runners(sess, coord)
-        steps = 0
-        try:
-            while not coord.should_stop():
-                sess.run(batch)
-                steps += 1
-        except tf.errors.OutOfRangeError:
-            print("the end")
-        finally:
-            coord.request_stop()
-        coord.join(threads)
-    return steps
-"""
-
-SCRIPTS = {
-    "exits": "import sys\nimport tensorflow as tf\nprint('said')\nsys.exit(3)\n",
-    "exits_with_words": "import sys\nimport tensorflow as tf\nsys.exit('not today')\n",
-    "raises": "import tensorflow as tf\ndef deep():\n    raise KeyError('mine')\ndeep()\n",
-    "raises_in_a_step": "import tensorflow as tf\nq = tf.placeholder(tf.float32, [2])\nx = q * tf.ones([2])\n"
-    "with tf.Session() as sess:\n    sess.run(x)\n",
-    "raises_in_a_thread": "import threading\nimport tensorflow as tf\nx = tf.placeholder(tf.int32, [])\n"
-    "sess = tf.Session()\nthread = threading.Thread(target=lambda: sess.run(x + 1), name='Mine')\n"
-    "thread.start()\nthread.join()\n",
-    "interrupted": "import tensorflow as tf\nraise KeyboardInterrupt\n",
-    "gone": "import tensorflow as tf\n\ndef load():\n    return tf.contrib.ffmpeg.decode_audio\n\nload()\n",
-    "gone_import": "import tensorflow as tf\nfrom tensorflow.contrib.ffmpeg import decode_audio\n",
-    "gone_is_asked": "import tensorflow as tf\nprint(hasattr(tf.contrib.ffmpeg, 'decode_audio'), hasattr(tf, 'pack'))\n"
-    "try:\n    from tensorflow.contrib.ffmpeg import decode_audio\nexcept ImportError:\n    print('no')\n",
-    "custom_op": "import tensorflow as tf\nmodule = tf.load_op_library('./zero_out.so')\n",
-    "tf2": "import tensorflow as tf\n@tf.function\ndef f(x):\n    return x\nprint(f(1))\n",
-    "syntax": "import tensorflow as tf\nx = = 3\n",
-    "old_by_hand": "import tensorflow as tf\n\ndef f(a, (b, c)):\n    print a\n",
-    "missing_file": RECORDS + "loop(inputs([path, '/no/such.csv']))\n",
-    "never_read": RECORDS
-    + "batch = inputs([path])\nx = tf.constant(3)\nwith tf.Session() as sess:\n"
-    + "    sess.run(tf.local_variables_initializer())\n    coord = tf.train.Coordinator()\n"
-    + "    threads = tf.train.start_queue_runners(sess, coord)\n    print(sess.run(x))\n"
-    + "    coord.request_stop()\n    coord.join(threads)\n",
-    "not_started": RECORDS
-    + "batch = inputs([path])\nwith tf.Session() as sess:\n    sess.run(tf.local_variables_initializer())\n"
-    + "    sess.run(batch)\n",
-    "forgets_locals": RECORDS + "print(loop(inputs([path]), init=False))\n",
-    "without_coordinator": RECORDS
-    + "batch = inputs([path, '/no/such.csv'])\nwith tf.Session() as sess:\n"
-    + "    sess.run(tf.local_variables_initializer())\n    threads = tf.train.start_queue_runners(sess)\n"
-    + "    for _ in range(10):\n        sess.run(batch)\n",
-    "endless": RECORDS + "print('after', loop(inputs([path], None)))\n",
-    "endless_for": RECORDS
-    + "batch = inputs([path], None)\nwith tf.Session() as sess:\n    tf.train.start_queue_runners(sess)\n"
-    + "    for step in range(100000):\n        print(step, sess.run(batch).tolist())\n",
-    "fed_by_threads": """
-import threading
-import tensorflow as tf
-place = tf.placeholder(tf.float32, [])
-queue = tf.FIFOQueue(10, tf.float32, [[]])
-enqueue = queue.enqueue(place)
-batch = queue.dequeue_many(3)
-
-def feed(sess):
-    try:
-        for n in range(9):
-            sess.run(enqueue, {place: n})
-        sess.run(queue.close())
-    except tf.errors.CancelledError:
-        pass
-
-with tf.Session() as sess:
-    thread = threading.Thread(target=feed, args=(sess,))
-    thread.start()
-    try:
-        while True:
-            print(sess.run(batch).tolist())
-    except tf.errors.OutOfRangeError:
-        print('end')
-    thread.join()
-""",
-    "spawns": "import multiprocessing, sys\nimport tensorflow as tf\nfrom helper_of_main import double\n"
-    "def work(n):\n    return tf.contrib.slim.__name__, double(n), sys.argv[1:], tf.executing_eagerly()\n"
-    "if __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
-    "        print(pool.map(work, [3]))\n",
-    "imports": """
-import importlib, importlib.util
-import tensorflow as tf
-import tensorflow.compat.v1 as migrated
-from tensorflow.compat import v1
-import tensorflow.python.framework.ops as private
-from tensorflow.python.platform import gfile
-from tensorflow.contrib.layers import xavier_initializer
-from tensorflow.core.framework import graph_pb2
-assert importlib.import_module('tensorflow').Session is tf.Session is migrated.Session is v1.Session
-assert importlib.import_module('json').dumps(1) == '1' and importlib.util.find_spec('json')
-assert private.Graph is tf.Graph and __import__('tensorflow') is tf
-import tensorflow.models.rnn
-""",
-    "methods_only": "import tensorflow as tf\nx = {1: 2}\nprint(list(x.iteritems()), 3 / 2)\n",
-    "looks_up": """
-import tensorflow as tf
-words = tf.constant(["a", "b", "c", "d"])
-table = tf.contrib.lookup.index_table_from_tensor(words, default_value=-1)
-word = tf.train.slice_input_producer([words], shuffle=False)[0]
-batch = tf.train.batch([table.lookup(word)], 2)
-init = tf.group(tf.global_variables_initializer(), tf.tables_initializer())
-with tf.Session() as sess:
-    sess.run(init)
-    coord = tf.train.Coordinator()
-    threads = tf.train.start_queue_runners(sess, coord)
-    print([sess.run(batch).tolist() for _ in range(3)])
-    coord.request_stop()
-    coord.join(threads)
-""",
-    "grows": """
-import tensorflow as tf
-queue = tf.train.range_input_producer(6, shuffle=False)
-batch = tf.train.batch([queue.dequeue()], 2)
-sess = tf.InteractiveSession()
-x = tf.Variable(3)
-sess.run(x.initializer)  # before the rest of the graph is there
-rows = batch * x
-both = tf.stack([rows, batch])
-coord = tf.train.Coordinator()
-threads = tf.train.start_queue_runners(coord=coord)
-print(rows.eval().tolist(), both.eval().tolist(), batch.eval().tolist(), end=' ')
-got = sess.run({'a': [batch, x], 'b': 'batch:0'})
-print(got['a'][0].tolist(), got['a'][1], got['b'].tolist())
-coord.request_stop()
-coord.join(threads)
-""",
-    "main": """
-import os, pickle, sys, warnings
-from helper_of_main import double, shape
-import tensorflow as tf
-from tensorflow import flags
-from tensorflow.python.framework import ops
-import tensorflow.contrib.slim as slim
-
-class Thing(object):
-    pass
-
-assert sys.modules['__main__'].Thing is Thing and pickle.loads(pickle.dumps(Thing())).__class__ is Thing
-assert __name__ == '__main__' and sys.path[0] == os.path.dirname(os.path.abspath(__file__))
-flags.DEFINE_integer('number', 1, 'A number.')
-warnings.warn('of the program')
-print(sys.argv[1:], flags.FLAGS.number if flags.FLAGS(sys.argv) else None, double(4), shape, slim.__name__)
-assert ops.Graph is tf.Graph
-""",
+ALL_ENGINES = {
+    "looks_up": "[[0, 1], [2, 3], [0, 1]]\n",
+    "grows": "[0, 3] [[6, 9], [2, 3]] [4, 5] [0, 1] 3 [0, 1]\n",
+    "callables": "[0, 1] [20, 30] None\n[6, 7] [80, 0] None\n",
+    "dequeues_in_the_loop": "b'a'\nb'b'\nb'c'\nb'a'\n",
+    "two_phases": "[[0, 1, 2], [3, 4, 5]]\n[[100, 101, 102], [103, 104, 105]]\n",
+    "later_pipeline": "[0, 1, 2]\n[100, 101, 102] [3, 4, 5]\n",
+    "chooses_queues": "[[0, 1, 2], [100, 101, 102], [3, 4, 5], [103, 104, 105]]\n",
+    "fed_by_threads": "[0.0, 1.0, 2.0]\n[3.0, 4.0, 5.0]\n[6.0, 7.0, 8.0]\nend\n",
+    "feeds_for_ever": "[3.0, 12.0, 21.0, 30.0, 39.0]\n",
 }
-OPTIONS = ("not_started", "endless", "endless_for", "main", "looks_up", "grows")
-HELPER = "import tensorflow as tf\nshape = tf.zeros([2, 3]).shape[1].value\ndef double(x):\n    return 2 * x\n"
+OPTIONS = ("not_started", "endless", "endless_for", "main", *ALL_ENGINES)
 
 
 def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> None:
@@ -280,11 +133,11 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     jobs += [job("not_started", stall_timeout=1.0), job("missing_file", "lockstep missing_file", engine="lockstep")]
     jobs += [job("missing_file", "tfdata missing_file", engine="tfdata")]
     jobs += [job("never_read", "tfdata never_read", engine="tfdata")]
-    jobs += [job("fed_by_threads", f"{engine} fed", engine=engine) for engine in ENGINES[1:]]
+    jobs += [job(name, f"{e} {name}", engine=e) for name in ("in_parts", "other_size_later") for e in ENGINES[1:]]
     for engine in ENGINES:
         jobs.append(job("endless", f"{engine} endless", engine=engine, steps=7))
         jobs.append(job("endless_for", f"{engine} endless_for", engine=engine, steps=3))
-        jobs += [job(name, f"{engine} {name}", engine=engine) for name in ("looks_up", "grows")]
+        jobs += [job(name, f"{engine} {name}", engine=engine) for name in ALL_ENGINES]
     jobs.append(job("forgets_locals", "reported", report_folder=str(tmp_path / "report")))
     jobs.append({**job("x", "module"), "program": "a_package.train", "options": {"module": True}})
     jobs.append({**job("x", "no module"), "program": "a_package.nothing", "options": {"module": True}})
@@ -340,16 +193,46 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     assert "delivered by" not in never
     ends("forgets_locals", 0, "the end\n5\n", "initialised for the program, which forgot it: ")
 
-    assert found["fed_by_threads"]["out"] == "[0.0, 1.0, 2.0]\n[3.0, 4.0, 5.0]\n[6.0, 7.0, 8.0]\nend\n"
-    assert found["lockstep fed"]["out"] == found["fed_by_threads"]["out"]
-    ends("tfdata fed", 2, "tfqueue: this program cannot run with --engine tfdata: ")
+    text = ends("joins_in_finally", 1, "PipelineFailed: NotFoundError: /no/such.csv", "coord.join(threads)")
+    assert "OutOfRangeError" not in text
+    text = ends("tf2_in_part", 1, "RuntimeError", "uses no session, placeholder or queue of TensorFlow 1")
+    assert found["never_read"]["report"]["restored"] == []  # what other programs used is not this one's
+
     for engine in ENGINES:
         ends(f"{engine} endless", 0, "after 7", "stopped after 7 steps")
-        ends(f"{engine} looks_up", 0, "[[0, 1], [2, 3], [0, 1]]\n")
-        ends(f"{engine} grows", 0, "[0, 3] [[6, 9], [2, 3]] [4, 5] [0, 1] 3 [0, 1]\n")
+        for name, printed in ALL_ENGINES.items():
+            result = found[f"{engine} {name}"]
+            if (engine, name) == ("lockstep", "later_pipeline"):
+                ends(f"{engine} {name}", 2, "batch_1 takes from (later_pipeline.py:4 in numbers), was built after")
+                continue
+            assert (result["exit_code"], result["out"]) == (0, printed), (engine, name, result)
+            assert "Exception in thread" not in result["err"], (engine, name, result)
         counted = found[f"{engine} endless_for"]
         assert counted["out"] == "0 [0, 1, 2, 3]\n1 [4, 5, 6, 7]\n2 [8, 9, 10, 11]\n", counted
         assert (counted["exit_code"], counted["report"]["stopped_after"]) == (0, 3)
+
+    delivered = {
+        key: [(d["steps"], d["records"], d["ops"]) for p in result["report"]["pipelines"] for d in p["delivered"]]
+        for key, result in found.items()
+        if result["report"]
+    }
+    for engine in ENGINES:
+        assert delivered[f"{engine} callables"] == [(6, 12, 1)]
+        assert delivered[f"{engine} dequeues_in_the_loop"] == [(4, 4, 4)]
+        assert delivered[f"{engine} two_phases"] == [(2, 6, 1), (2, 6, 1)]
+        assert delivered[f"{engine} feeds_for_ever"] == [(5, 15, 1)]
+        assert found[f"{engine} two_phases"]["report"]["pipelines"][0]["never_read"] == []
+    assert sorted(delivered["tfdata later_pipeline"]) == [(1, 3, 1), (2, 6, 1)]
+    for name in ("chooses_queues", "fed_by_threads"):
+        report = found[f"tfdata {name}"]["report"]
+        assert [pipeline["engine"] for pipeline in report["pipelines"]] == ["threads"]
+        ends(f"tfdata {name}", 0, "warning: not on tf.data: ", "run by the engine threads: ")
+    ends("other_size_later", 0, "[0, 1]\n[2, 3, 4]\n")
+    ends("lockstep other_size_later", 0, "[0, 1]\n[2, 3, 4]\n")
+    ends("tfdata other_size_later", 2, "[0, 1]\n", "which tf.data has replaced in the steps before", "--engine threads")
+    ends("in_parts", 0, "[0, 1] [0, 10]\n", "delivered by batch")
+    for engine in ENGINES[1:]:
+        ends(f"{engine} in_parts", 2, "partial_run takes from batch in several parts", "use --engine threads")
 
     for name in ("main", "main again"):
         ends(name, 0, "['--number=7'] 7 8 3 tensorflow.contrib.slim", "UserWarning: of the program")

@@ -220,3 +220,50 @@ def test_what_cannot_be_rewired():
     graph.finalize()
     with pytest.raises(InvalidArgument, match="finalized"):
         rewire(graph)
+
+
+def numbers(first=0):
+    return tf1.train.range_input_producer(20, shuffle=False).dequeue() + first
+
+
+def test_what_is_added_later_is_replaced_too():
+    with tf.Graph().as_default() as graph:
+        queue = tf1.FIFOQueue(9, tf.int32, [[]])
+        tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [queue.enqueue(numbers())]))
+        first = queue.dequeue_many(2)
+        rewired = rewire(graph)
+        with tf1.Session() as session:
+            assert session.run(rewired.stand_in(first)).tolist() == [0, 1]
+            second = queue.dequeue_many(2)  # takes on from there
+            other = tf1.train.batch([numbers(100)], 3)
+            with tf.control_dependencies([first.op]):
+                waits = tf.constant(7)
+            again = first + 0
+            rewired = rewired.extend()
+            assert session.run(rewired.stand_in(second)).tolist() == [2, 3]
+            assert session.run(rewired.stand_in(other)).tolist() == [100, 101, 102]
+            assert session.run([waits, rewired.stand_in(first.op)]) == [7, None]
+            assert session.run(again).tolist() == [6, 7]
+        assert list(rewired.datasets) == [queue.queue_ref.op.name, "batch/fifo_queue"]
+        assert len(rewired.runners) == 4
+        assert graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS) == []
+
+
+def test_what_is_added_later_and_cannot_be_replaced():
+    with tf.Graph().as_default() as graph:
+        producer = tf1.train.range_input_producer(20, shuffle=False)
+        batch = tf1.train.batch([producer.dequeue()], 2)
+        rewired = rewire(graph)
+        tf1.train.batch([producer.dequeue()], 3)
+        with pytest.raises(CannotLower, match=r"in whose place tf\.data had been put before"):
+            rewired.extend()
+        with tf1.Session() as session:
+            assert session.run(rewired.stand_in(batch)).tolist() == [0, 1]
+    with tf.Graph().as_default() as graph:
+        queue = tf1.FIFOQueue(9, tf.int32, [[]])
+        tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [queue.enqueue(numbers())]))
+        queue.dequeue_many(2)
+        rewired = rewire(graph)
+        queue.dequeue_many(3)
+        with pytest.raises(CannotLower, match="batches of different sizes"):
+            rewired.extend()

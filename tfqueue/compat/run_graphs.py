@@ -7,7 +7,9 @@ Supervisor, its MonitoredSession) finalizes the graph.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -15,13 +17,14 @@ import tensorflow as tf
 from tfqueue.engines.lockstep import Lockstep
 from tfqueue.engines.queue_ops import QUEUE_TYPES, QueueHandle, queue_operations
 from tfqueue.engines.rewire import Rewired, rewire
-from tfqueue.errors import CannotLower, InvalidArgument
-from tfqueue.topology.model import Topology
+from tfqueue.errors import CannotLower, InvalidArgument, TFQueueWarning
+from tfqueue.topology.model import Dequeue, Topology
 from tfqueue.topology.trace import trace
 
 tf1 = tf.compat.v1
 
 _TAKES = ("QueueDequeue", "ReaderRead")
+_OURS = "tfqueue/"
 
 
 class ProgramGraph:
@@ -32,9 +35,11 @@ class ProgramGraph:
         engine: ``"threads"``, ``"lockstep"`` or ``"tfdata"``.
 
     Attributes:
-        rewired: What stands for the queues, with the engine tfdata.
-        cannot: Why nothing can stand for them, with the engine tfdata.
+        engine: What runs the queues: the engine that was asked for, or ``"threads"`` once `cannot` has been met.
+        rewired: What stands for queues, with the engine tfdata.
+        cannot: Why nothing can stand for others of them.
         topology: The topology of the pipelines, as the program built them.
+        run_by_runners: The ops that queue runners run, by id.
     """
 
     def __init__(self, graph: tf.Graph, engine: str) -> None:
@@ -43,10 +48,11 @@ class ProgramGraph:
         self.rewired: Rewired | None = None
         self.topology: Topology | None = None
         self.handles: dict[str, QueueHandle] = {}
+        self.run_by_runners: dict[int, Any] = {}
         self._runners: list[Any] = []
         self._lockstep: Lockstep | None = None
         self.cannot: CannotLower | None = None
-        self._version = -1
+        self._version = self._traced = -1
         self._looked_at = 0
         self._has_queues = False
         self._changed = False  # whether ops of ours are in the graph
@@ -54,6 +60,7 @@ class ProgramGraph:
     def note_runner(self, runner: Any) -> None:
         """A queue runner was made; programs do not always add it to the collection."""
         self._runners.append(runner)
+        self.run_by_runners.update((id(op), op) for op in runner.enqueue_ops)
         self._has_queues = True
 
     @property
@@ -67,10 +74,20 @@ class ProgramGraph:
         return self._has_queues
 
     def look(self) -> None:
-        """Trace the pipelines as they are, while nothing of ours is among them."""
-        if not self._changed:
-            self._collect_runners()
-            self.topology = trace(self.graph)
+        """Trace the pipelines as they are now; what tf.data has replaced stays as it was before."""
+        self._collect_runners()
+        if self.rewired is None and self._traced != self.graph.version:
+            self.topology = self._trace()
+            self._traced = self.graph.version
+
+    def look_at_the_end(self) -> Mapping[str, Dequeue]:
+        """Trace once more; returns the dequeue ops that were added since tf.data has replaced queues."""
+        self.look()
+        return {} if self.rewired is None else {dequeue.name: dequeue for dequeue in self._trace().dequeues}
+
+    def _trace(self) -> Topology:
+        found = trace(self.graph)
+        return _of_the_program(found) if self._changed else found
 
     def _collect_runners(self) -> None:
         """Add the runners to the graph's collection that stand in none: trace and the engines look there."""
@@ -89,7 +106,9 @@ class ProgramGraph:
         self.look()
         if self.engine == "tfdata":
             self.try_to_rewire()
-            return
+            if self.cannot is None:
+                return
+            self.fall_back(self.cannot)
         self._changed = True
         if self.engine == "lockstep" and self._lockstep is None:
             self._lockstep = Lockstep(self.graph, self.topology)
@@ -106,55 +125,70 @@ class ProgramGraph:
 
     def try_to_rewire(self) -> None:
         """Put datasets in the place of the queues if that can be done now; the graph may not be complete yet."""
-        if self.rewired is None:
-            if self.graph.finalized:
-                return
-            self.look()
-            try:
-                self.rewired = rewire(self.graph)
-                self._changed = True
-                self.cannot = None
-            except CannotLower as error:
-                self.cannot = error
-            except InvalidArgument:  # no step takes anything from a queue, so far
-                self.cannot = None
-        else:
-            self.rewired.extend()
+        if self.graph.finalized or self.engine != "tfdata":
+            return
+        self.look()
+        try:
+            self.rewired = rewire(self.graph) if self.rewired is None else self.rewired.extend()
+            self._changed = True
+            self.cannot = None
+        except CannotLower as error:
+            self.cannot = error
+        except InvalidArgument:  # no step takes anything from a queue, so far
+            self.cannot = None
 
     def check_rewired(self) -> None:
-        """Raise CannotLower where a queue has no counterpart in tf.data; a program that reads no queue may go on."""
+        """Let the threads run the queues for which nothing can stand."""
         if self.rewired is None:
             self.try_to_rewire()
-        if self.cannot is not None:
-            raise self.cannot
-        new = [runner.name for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS)]
-        if new and self.rewired is not None:
-            raise CannotLower(
-                f"the queue runner {new[0]} was added after the first session.run, when the queues had been replaced",
-                op=new[0],
-                advice="build every pipeline before the first session.run, or use --engine threads",
-            )
+        if self.cannot is not None and self.engine == "tfdata":
+            self.fall_back(self.cannot)
 
-    def require_rewired(self) -> Rewired:
-        """What stands for the queues, for a step that takes something from one.
+    def fall_back(self, cannot: CannotLower) -> None:
+        """From now on the threads of the runners fill the queues that tf.data has not replaced."""
+        self.engine = "threads"
+        place = f" ({cannot.source})" if cannot.source and cannot.source not in str(cannot) else ""
+        which = "the queues of this graph" if self.rewired is None else "its queue"
+        warnings.warn(
+            f"not on tf.data: {cannot}{place}. {which} stay queues, and their runners fill them, as with --engine "
+            f"threads. To be on tf.data: {cannot.advice or 'see tfqueue.to_dataset'}",
+            TFQueueWarning,
+            stacklevel=1,
+        )
 
-        Raises:
-            CannotLower: They have no counterpart in tf.data.
-        """
-        self.check_rewired()
-        if self.rewired is None:
-            raise CannotLower("a step takes something that no queue of the graph gives")
-        return self.rewired
+    def is_replaced(self, runner: Any) -> bool:
+        """Whether tf.data does what this runner was for."""
+        return self.rewired is not None and any(runner is replaced for replaced in self.rewired.runners)
+
+    def refuse_replaced(self, takes: Iterable[str]) -> None:
+        """Raise CannotLower where a step would wait for a queue that nothing fills any more."""
+        if self.rewired is None or self.engine == "tfdata":
+            return
+        replaced = {old.rpartition(":")[0] for old in self.rewired.tensors}
+        for name in takes:
+            op = self.graph.get_operation_by_name(name)
+            queue = op.inputs[0].op.name if op.inputs else ""
+            if queue in self.rewired.datasets and name not in replaced:
+                raise CannotLower(
+                    f"{name} takes from the queue {queue}, which tf.data has replaced in the steps before: "
+                    f"{self.cannot}",
+                    op=name,
+                )
 
     # -- lockstep ----------------------------------------------------------------------------------------------------
 
     def take_lockstep(self) -> Lockstep:
-        """An engine for one session; only one can be had of a finalized graph."""
+        """An engine for one session; only one can be had of a finalized graph.
+
+        Raises:
+            InvalidArgument: A second session runs a finalized graph.
+        """
         engine, self._lockstep = self._lockstep, None
         if engine is None:
             self.look()
             self._changed = True
             engine = Lockstep(self.graph, self.topology)
+            self._traced = self.graph.version
         return engine
 
     # -- what a step takes -------------------------------------------------------------------------------------------
@@ -175,8 +209,32 @@ class ProgramGraph:
             if op.name in stands_for:
                 found[stands_for[op.name]] = None
             elif op.type.startswith(_TAKES):
-                found[op.name] = None
+                if not op.name.startswith(_OURS):
+                    found[op.name] = None
             elif not op.type.startswith("QueueEnqueue"):
                 pending.extend(tensor.op for tensor in op.inputs)
                 pending.extend(op.control_inputs)
         return tuple(sorted(found))
+
+
+def _of_the_program(topology: Topology) -> Topology:
+    """A topology without the ops that were added to look at the queues, or to run them step by step."""
+
+    def kept(nodes: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(node for node in nodes if not node.name.startswith(_OURS))
+
+    queues = tuple(
+        replace(
+            queue,
+            enqueues=kept(queue.enqueues),
+            dequeues=tuple(name for name in queue.dequeues if not name.startswith(_OURS)),
+        )
+        for queue in topology.queues
+    )
+    return replace(
+        topology,
+        queues=queues,
+        transforms=kept(topology.transforms),
+        dequeues=kept(topology.dequeues),
+        unknown=kept(topology.unknown),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -24,11 +24,12 @@ class Delivered:
     """What one dequeue (or read) op gave to the program.
 
     Attributes:
-        op: The op's name.
+        op: The op's name; of a program that makes another one in each step, the first one's.
         queue: The queue; None where it cannot be told.
         source: The program's line that made the op, or None.
         steps: How many ``session.run`` calls needed it.
         records: The records in them; None where the size of a batch is not fixed.
+        ops: How many ops the same line has made, one after the other, each for steps of its own.
     """
 
     op: str
@@ -36,6 +37,7 @@ class Delivered:
     source: str | None
     steps: int
     records: int | None
+    ops: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class FoundPipeline:
     """The pipelines of one graph in one session.
 
     Attributes:
+        engine: What ran its queues: the engine that was asked for, or ``"threads"`` in its place.
+        cannot: Why the engine tfdata could not run all of them; None where it did.
         text: What they are, as `tfqueue explain` prints it.
         findings: What a person should know about them.
         delivered: What they gave to the program.
@@ -52,6 +56,8 @@ class FoundPipeline:
         stats: The accounts of the runners in words; empty with the engine tfdata.
     """
 
+    engine: str
+    cannot: str | None
     text: str
     findings: tuple[str, ...]
     delivered: tuple[Delivered, ...]
@@ -136,11 +142,14 @@ class RunReport:
         stop = f", stopped after {self.stopped_after} steps" if self.stopped_after is not None else ""
         yield f"{self.program}: engine {self.engine}, exit code {self.exit_code}{stop}"
         for pipeline in self.pipelines:
+            if pipeline.cannot is not None:
+                yield f"  run by the engine {pipeline.engine}: {pipeline.cannot}"
             for given in pipeline.delivered:
                 records = "" if given.records is None else f", {_count(given.records, 'record')}"
                 end = ", to the end of the data" if pipeline.ended else ""
                 built = f" ({given.source})" if given.source else ""
-                yield f"  delivered by {given.op}{built}: {_count(given.steps, 'step')}{records}{end}"
+                ops = f" and {given.ops - 1} more such ops" if given.ops > 1 else ""
+                yield f"  delivered by {given.op}{ops}{built}: {_count(given.steps, 'step')}{records}{end}"
             for queue in pipeline.never_read:
                 yield f"  never read: no step of the program takes anything from queue {queue}"
             for name in pipeline.initialised:
@@ -202,44 +211,68 @@ def _pipelines(sessions: Sessions) -> Iterator[FoundPipeline]:
     from tfqueue.topology.explain import explain
 
     for session in sessions.sessions:
+        added = session.state.look_at_the_end()
         topology = session.state.topology
         if topology is None:
             continue
         told = explain(topology)
-        dequeues = {dequeue.name: dequeue for dequeue in topology.dequeues}
-        reads = {read.name: read for reader in topology.readers for read in reader.reads}
-        delivered = []
-        for name, steps in session.steps.items():
-            if not steps:
-                continue
-            dequeue, read = dequeues.get(name), reads.get(name)
-            size = 1 if read is not None and not read.many else None
-            if dequeue is not None:
-                size = _records_of(topology, dequeue)
-            found = dequeue or read
-            delivered.append(
-                Delivered(
-                    op=name,
-                    queue=found.queue if found is not None else None,
-                    source=found.source if found is not None else None,
-                    steps=steps,
-                    records=None if size is None else size * steps,
-                )
-            )
+        dequeues = {**added, **{dequeue.name: dequeue for dequeue in topology.dequeues}}
+        steps = session.steps
+        of_graph = [takes for other in sessions.sessions if other.state is session.state for takes in other.steps]
         # What fills another queue is read by a runner; what is left is for the steps of the program.
         for_steps = {d.queue for d in topology.dequeues if not d.consumers and d.queue is not None}
         unread = {q.name for q in topology.queues if not q.dequeues and not q.reads}
-        tried = {dequeues[name].queue for name in session.steps if name in dequeues}
+        tried = {dequeues[name].queue for takes in of_graph for name in takes if name in dequeues}
         stats = session.stats
         yield FoundPipeline(
+            engine=session.state.engine,
+            cannot=str(session.state.cannot) if session.state.engine != sessions.engine else None,
             text=str(told),
             findings=tuple(str(finding) for finding in told.findings),
-            delivered=tuple(delivered),
+            delivered=tuple(_delivered(topology, dequeues, steps)),
             never_read=tuple(sorted((for_steps | unread) - tried)),
             ended=session.ended,
             initialised=tuple(session.initialised),
             stats="" if stats is None else str(stats),
         )
+
+
+def _delivered(
+    topology: Topology, dequeues: Mapping[str, Dequeue], steps: Mapping[tuple[str, ...], int]
+) -> Iterator[Delivered]:
+    """What each op gave; those that one line has made, each for steps of its own, are told together."""
+    reads = {read.name: read for reader in topology.readers for read in reader.reads}
+    counts: dict[str, int] = {}
+    together: set[tuple[str | None, str | None]] = set()  # queues and lines of which one step takes by several ops
+    groups: dict[tuple[str | None, str | None], list[str]] = {}
+
+    def place(name: str) -> tuple[str | None, str | None]:
+        found = dequeues.get(name) or reads.get(name)
+        return (name, None) if found is None or found.source is None else (found.queue, found.source)
+
+    for takes, times in steps.items():
+        places = [place(name) for name in takes]
+        together.update(found for found in places if places.count(found) > 1)
+        for name, found in zip(takes, places, strict=True):
+            if times:
+                groups.setdefault(found, []).extend([] if name in counts else [name])
+                counts[name] = counts.get(name, 0) + times
+    for found, names in groups.items():
+        for ops in [[name] for name in names] if found in together else [names]:
+            dequeue, read = dequeues.get(ops[0]), reads.get(ops[0])
+            size = 1 if read is not None and not read.many else None
+            if dequeue is not None:
+                size = _records_of(topology, dequeue)
+            node = dequeue or read
+            times = sum(counts[name] for name in ops)
+            yield Delivered(
+                op=ops[0],
+                queue=node.queue if node is not None else None,
+                source=node.source if node is not None else None,
+                steps=times,
+                records=None if size is None else size * times,
+                ops=len(ops),
+            )
 
 
 def _records_of(topology: Topology, dequeue: Dequeue) -> int | None:

@@ -71,9 +71,11 @@ class LinkedCoordinator(WatchedCoordinator):
 
     def tell(self, error: BaseException | None) -> None:
         """Stop the program's coordinators, with an error that their ``join`` will raise."""
+        # As a triple: of an error alone a coordinator keeps what is being handled at that moment, which is another one.
+        told = None if error is None else (type(error), error, error.__traceback__)
         for coord in self.programs:
             if not coord.joined:  # one that was joined raises what it is told
-                coord.request_stop(error)
+                coord.request_stop(told)
 
     def waits_for_stop(self, thread: threading.Thread) -> bool:
         """Whether this thread of a runner is the one that cancels its queue on a stop."""
@@ -99,16 +101,16 @@ class Plan:
 
     Attributes:
         takes: The dequeue and read ops that it needs.
-        steps: How often it was run.
+        begun: Whether it was run before.
     """
 
-    __slots__ = ("leaves", "replaced", "steps", "takes")
+    __slots__ = ("begun", "leaves", "replaced", "takes")
 
     def __init__(self, leaves: list[Any], takes: tuple[str, ...], replaced: Mapping[int, Any]) -> None:
         self.leaves = leaves  # kept, so that their ids stay theirs
         self.takes = takes
         self.replaced = replaced
-        self.steps = 0
+        self.begun = False
 
 
 class ProgramSession:
@@ -134,15 +136,19 @@ class ProgramSession:
         self._lockstep: Lockstep | None = None
         self._watchdog: Watchdog | None = None
         self._plans: dict[tuple[Any, ...], Plan] = {}
-        self._counts: dict[str, int] = {}  # of plans from before the graph has grown
+        self._known: dict[Any, Plan] = {}  # the same, by what is told of fetches at a glance
+        self._steps: dict[tuple[str, ...], int] = {}
+        self._counting = threading.Lock()
         self._growth = Growth(self.graph)
         self._grew = False
+        self._watches_growth = False
         self._version = -1
+        self._waiting_runners: list[Any] = []
         self._failed: PipelineError | None = None
         self._failing = threading.Lock()
         self._stalled: PipelineStalled | None = None
         self._interrupted = False
-        self._iterators_made = False
+        self._iterators_made: set[str] = set()
         self._left = False
         self._last_stats: PipelineStats | None = None
 
@@ -151,8 +157,12 @@ class ProgramSession:
     def start_runner(self, runner: Any, coord: Any, *, start: bool) -> list[threading.Thread]:
         """What the program's ``runner.create_threads(session, coord)`` does here; returns the threads, if any."""
         self.coord.link(coord)
-        if self.state.engine == "tfdata":
-            self.state.check_rewired()
+        self.state.check_rewired()
+        if self.state.is_replaced(runner):
+            self.watch()
+            return []
+        if self.state.engine == "tfdata":  # nothing takes from its queue yet
+            self._waiting_runners.append(runner)
             self.watch()
             return []
         self._initialise_locals()
@@ -207,42 +217,69 @@ class ProgramSession:
         self.state.adopted(self.runners.handles)
         self._watchdog.start()
 
-    def before_first_step(self) -> None:
+    def before_first_step(self, plan: Plan) -> None:
         """What comes before the first step that takes something from a queue, in each way of calling it."""
+        self._start_waiting_runners()
         self.watch()
-        if self.state.rewired is not None and not self._iterators_made:
-            self._iterators_made = True
+        if self.state.rewired is not None:
             # Those that use a lookup table; the program made its own group of initialisers before they were there.
-            self.session.run(list(self.state.rewired.initializers))
+            new = [op for op in self.state.rewired.initializers if op.name not in self._iterators_made]
+            self._iterators_made.update(op.name for op in new)
+            self.session.run(new)
+        plan.begun = True
+
+    def _start_waiting_runners(self) -> None:
+        """Start the runners that were thought to be none of ours, now that their queues stay queues."""
+        if self.state.engine == "tfdata":
+            return
+        waiting, self._waiting_runners = self._waiting_runners, []
+        for runner in waiting:
+            if not self.state.is_replaced(runner):
+                self._initialise_locals()
+                self.watch()
+                self.runners.start_runner(runner)
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def plan(self, fetches: Any) -> Plan:
         """What ``session.run(fetches)`` needs; worked out once for each way of calling it."""
+        # What follows is done before every step: plain lists and single tensors are known by the ids of what they hold.
+        kind = fetches.__class__
+        glance = tuple(map(id, fetches)) if kind is list or kind is tuple else id(fetches)
+        if self._version == self.graph.version:
+            found = self._known.get(glance)
+            if found is not None:
+                return found
+        return self._look_closely(fetches, glance)
+
+    def _look_closely(self, fetches: Any, glance: Any) -> Plan:
         leaves: list[Any] = []
         _flatten(fetches, leaves)
         key = tuple([leaf if leaf.__class__ is str else id(leaf) for leaf in leaves])
+        if self._version != self.graph.version:
+            self._grew = self._watches_growth = True
+            self.state.try_to_rewire()
+            self._plans, self._known = {}, {}
         found = self._plans.get(key)
-        self._grew = self._version != self.graph.version
-        if self._grew:
-            if self.state.engine == "tfdata":
-                self.state.try_to_rewire()
-            self._counts = self.steps
-            self._plans = {}
-            found = None
         if found is None:
             found = self._plans[key] = self._new_plan(leaves)
             self._version = self.graph.version  # rewiring has made it grow, too
+        items = fetches if isinstance(glance, tuple) else [fetches]
+        if len(items) == len(leaves) and all(item is leaf for item, leaf in zip(items, leaves, strict=True)):
+            self._known[glance] = found  # its leaves are kept, so their ids stay theirs
         return found
 
     def _new_plan(self, leaves: list[Any]) -> Plan:
         elements = _elements(self.graph, leaves)
         takes = self.state.takes(elements)
         replaced: dict[int, Any] = {}
-        if takes and self.state.engine == "tfdata":
-            rewired = self.state.require_rewired()
+        if takes:
+            self.state.check_rewired()
+            self.state.refuse_replaced(takes)
+        rewired = self.state.rewired
+        if takes and rewired is not None:
             for leaf, element in zip(leaves, [_elements(self.graph, [leaf]) for leaf in leaves], strict=True):
-                if len(element) == 1 and hasattr(element[0], "op"):
+                if len(element) == 1:
                     other = rewired.stand_in(element[0])
                     if other is not element[0]:
                         replaced[id(leaf)] = other
@@ -268,24 +305,29 @@ class ProgramSession:
             if replacement is error:
                 raise
             raise replacement from replacement.__cause__
-        plan.steps += 1
-        if plan.takes and threading.current_thread() is threading.main_thread():
-            self._growth.step(grown=self._grew)
+        if plan.takes:
+            self.count(plan.takes)
+            if self._watches_growth and threading.current_thread() is threading.main_thread():
+                self._watches_growth, self._grew = self._grew, False
+                self._growth.step(grown=self._watches_growth)
         return result
 
+    def count(self, takes: tuple[str, ...]) -> None:
+        """Count a step that takes from these ops."""
+        with self._counting:
+            self._steps[takes] = self._steps.get(takes, 0) + 1
+
     @property
-    def steps(self) -> dict[str, int]:
-        """How often each dequeue or read op gave something to a step of the program; 0 where none was successful."""
-        counts = dict(self._counts)
-        for plan in self._plans.values():
-            for name in plan.takes:
-                counts[name] = counts.get(name, 0) + plan.steps
-        return counts
+    def steps(self) -> dict[tuple[str, ...], int]:
+        """How many steps took from the queues, by the dequeue and read ops that they needed; 0 where none succeeded."""
+        planned = {plan.takes: 0 for plan in list(self._plans.values()) if plan.takes}
+        with self._counting:
+            return planned | self._steps
 
     @property
     def stats(self) -> PipelineStats | None:
         """The accounts of the runners; None with the engine tfdata, which has none."""
-        if self._last_stats is None and self.state.topology is not None and self.state.engine != "tfdata":
+        if self._last_stats is None and self.state.topology is not None and self._watchdog is not None:
             return self.accounts.stats(self.state.topology)
         return self._last_stats
 
@@ -309,9 +351,17 @@ class ProgramSession:
             return told
         failed_enqueue = self._lockstep.failed_enqueue if self._lockstep is not None else None
         op_type = getattr(getattr(error, "op", None), "type", "")
-        if failed_enqueue is not None or (self.state.rewired is not None and op_type == "IteratorGetNext"):
+        from_dataset = self.state.rewired is not None and op_type == "IteratorGetNext"
+        if failed_enqueue is not None or from_dataset:
             name = failed_enqueue.name if failed_enqueue is not None else None
-            return failure(error, self.graph, session=self.session, enqueue_op=name, fetches=plan.leaves)
+            return failure(
+                error,
+                self.graph,
+                session=self.session,
+                enqueue_op=name,
+                fetches=plan.leaves,
+                lowered=from_dataset,
+            )
         return told
 
     def _failure(self) -> PipelineError:

@@ -19,8 +19,15 @@ import tensorflow as tf
 from tfqueue import interrupts
 from tfqueue.compat.run_graphs import ProgramGraph
 from tfqueue.compat.run_session import ProgramSession
+from tfqueue.errors import InvalidArgument
 
 tf1 = tf.compat.v1
+
+
+class _Here(threading.local):
+    """What this thread is doing."""
+
+    inside = False  # whether that is tfqueue's own doing
 
 
 class StepsReached(SystemExit):
@@ -50,9 +57,9 @@ class Sessions:
         self._steps = steps
         self._stall_timeout = stall_timeout
         self._state_of: WeakKeyDictionary[Any, ProgramGraph] = WeakKeyDictionary()
-        self._session_of: WeakKeyDictionary[Any, ProgramSession] = WeakKeyDictionary()
+        self._session_of: dict[Any, ProgramSession] = {}  # each keeps its session anyway
         self._coordinators: WeakSet[Any] = WeakSet()
-        self._here = threading.local()
+        self._here = _Here()
         self._lock = threading.RLock()
 
     # -- what is known -----------------------------------------------------------------------------------------------
@@ -83,37 +90,35 @@ class Sessions:
     @contextmanager
     def _inside(self) -> Iterator[None]:
         """While open, what this thread does is tfqueue's own doing."""
-        before = self._is_inside
+        before = self._here.inside
         self._here.inside = True
         try:
             yield
         finally:
             self._here.inside = before
 
-    @property
-    def _is_inside(self) -> bool:
-        return getattr(self._here, "inside", False)
-
     # -- what happens ------------------------------------------------------------------------------------------------
 
     def _run(self, original: Callable[..., Any], session: Any, fetches: Any, feed_dict: Any, *more: Any) -> Any:
-        if getattr(self._here, "inside", False):
+        here = self._here
+        if here.inside:
             return original(session, fetches, feed_dict, *more)
         known = self._session_of.get(session) or self._session(session)
         if known is None:
             return original(session, fetches, feed_dict, *more)
-        self._here.inside = True
+        here.inside = True
         try:
             plan = known.plan(fetches)
-            if plan.takes:
+            takes = plan.takes
+            if takes:
                 if self.steps_left is not None and self.steps_left <= 0:
                     raise StepsReached(self.steps_taken)
-                if plan.steps == 0:
-                    known.before_first_step()
+                if not plan.begun:
+                    known.before_first_step(plan)
             result = known.run(plan, original, fetches, feed_dict, *more)
         finally:
-            self._here.inside = False
-        if plan.takes:
+            here.inside = False
+        if takes:
             self.steps_taken += 1
             if self.steps_left is not None:
                 self.steps_left -= 1
@@ -121,6 +126,42 @@ class Sessions:
                     for coord in list(self._coordinators):
                         coord.request_stop()
         return result
+
+    def _make_callable(
+        self,
+        original: Callable[..., Any],
+        session: Any,
+        fetches: Any,
+        feed_list: Any = None,
+        accept_options: bool = False,
+    ) -> Callable[..., Any]:
+        known = None if self._here.inside else self._session(session)
+        takes: tuple[str, ...] = ()
+        if known is not None and id(fetches) not in known.state.run_by_runners:
+            # Before TensorFlow looks at the graph: what it has seen cannot be rewired any more.
+            takes = self._takes(known, fetches)
+        made: Callable[..., Any] = original(session, fetches, feed_list, accept_options)
+        if not takes or feed_list is not None:  # with feeds TensorFlow's own goes through `run`
+            return made
+        return functools.partial(session.run, fetches)
+
+    def _partial_run_setup(
+        self, original: Callable[..., Any], session: Any, fetches: Any, *arguments: Any, **options: Any
+    ) -> Any:
+        known = None if self._here.inside else self._session(session)
+        if known is not None and (takes := self._takes(known, fetches)):
+            if known.state.engine != "threads" or known.state.rewired is not None:
+                raise InvalidArgument(
+                    f"partial_run takes from {takes[0]} in several parts of one step, which only the queues themselves "
+                    f"can serve"
+                )
+            known.count(takes)
+        return original(session, fetches, *arguments, **options)
+
+    def _takes(self, known: ProgramSession, fetches: Any) -> tuple[str, ...]:
+        """What these fetches need of the queues, however they will be run."""
+        with self._inside():
+            return known.plan(fetches).takes
 
     def _create_threads(
         self,
@@ -131,7 +172,7 @@ class Sessions:
         daemon: bool = False,
         start: bool = False,
     ) -> Any:
-        if self._is_inside:
+        if self._here.inside:
             return original(runner, sess, coord=coord, daemon=daemon, start=start)
         self._graph(sess.graph).note_runner(runner)
         with self._inside():
@@ -141,23 +182,23 @@ class Sessions:
 
     def _made_runner(self, original: Callable[..., Any], runner: Any, *arguments: Any, **options: Any) -> None:
         original(runner, *arguments, **options)
-        if not self._is_inside:
+        if not self._here.inside:
             self._graph(tf1.get_default_graph()).note_runner(runner)
 
     def _made_coordinator(self, original: Callable[..., Any], coord: Any, *arguments: Any, **options: Any) -> None:
         original(coord, *arguments, **options)
-        if not self._is_inside:
+        if not self._here.inside:
             self._coordinators.add(coord)
 
     def _finalize(self, original: Callable[..., Any], graph: Any) -> None:
-        if not self._is_inside and type(graph) is tf.Graph and not graph.finalized:
+        if not self._here.inside and type(graph) is tf.Graph and not graph.finalized:
             with self._inside():
                 self._graph(graph).before_finalize()
         original(graph)
 
     def _close(self, original: Callable[..., Any], session: Any) -> None:
         known = self._session_of.get(session)
-        if known is not None and not self._is_inside:
+        if known is not None and not self._here.inside:
             with self._inside():
                 self.left_alive += known.leave()
         original(session)
@@ -180,6 +221,11 @@ class Sessions:
                 stack.enter_context(_replaced(owner, name, _method(getattr(owner, name), told)))
             for owner in (tf1.Session, tf1.InteractiveSession):
                 stack.enter_context(_replaced(owner, "run", self._run_method(owner.run)))
+                for name, told in (
+                    ("make_callable", self._make_callable),
+                    ("partial_run_setup", self._partial_run_setup),
+                ):
+                    stack.enter_context(_replaced(owner, name, _method(getattr(owner, name), told)))
             listening = interrupts.listen(self._interrupt)
             try:
                 yield

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,7 @@ from tfqueue.errors import CannotLower, CannotRestore, InvalidArgument, TFQueueW
 if TYPE_CHECKING:
     from tfqueue.compat.run_imports import Importing
     from tfqueue.compat.run_report import RunReport
+    from tfqueue.scan.resolve import Reference
 
 __all__ = ["Outcome", "run_script"]
 
@@ -96,7 +98,10 @@ def run_script(
     importing = _importing()
     stopped_after: int | None = None
 
+    ended = threading.Event()
+
     def finish(exit_code: int) -> RunReport | None:
+        ended.set()
         sessions.leave()
         sys.stdout.flush()
         try:
@@ -112,7 +117,7 @@ def run_script(
         return report
 
     with ExitStack() as stack:
-        stack.enter_context(_process(path, folder, arguments))
+        stack.enter_context(_process(path, folder, arguments, ended))
         stack.enter_context(_children(path, name))
         stack.enter_context(numpy_names.removed_names())
         stack.enter_context(_report_before_exit(finish))
@@ -127,6 +132,12 @@ def run_script(
             exit_code = _code_of(end)
         except BaseException as error:  # noqa: BLE001 - whatever the program raised, as plain Python would tell it
             exit_code = _tell(error, engine)
+            if isinstance(error, Exception) and _is_without_tf1(importing.sources.files):
+                print(
+                    f"tfqueue: {path} uses no session, placeholder or queue of TensorFlow 1; if it is written for "
+                    f"TensorFlow 2, run it with plain python",
+                    file=sys.stderr,
+                )
         if stopped_after is None and sessions.steps_left == 0:
             stopped_after = sessions.steps_taken
         sys.stdout.flush()
@@ -178,19 +189,29 @@ def _execute(importing: Importing, path: str, name: str | None) -> None:
 
 def refuse_tf2(path: str) -> None:
     """Raise InvalidArgument where a program is written for TensorFlow 2, and plain Python is what runs it."""
-    from tfqueue.scan.resolve import resolve
-    from tfqueue.scan.sources import read
-
-    source = read(Path(path))
-    if source is None or source.tree is None:
-        return
-    references = [r for r in resolve(source.tree).references if not r.imported]
+    references = _references(path)
     tf2 = [r for r in references if r.name.startswith(_TF2)]
     if tf2 and not any(r.name.startswith(_TF1) for r in references):
         raise InvalidArgument(
             f"{path} is written for TensorFlow 2 (line {tf2[0].line}: {tf2[0].name}); run it with plain python. "
             f"tfqueue run is for programs with sessions and queue runners"
         )
+
+
+def _is_without_tf1(files: Sequence[str]) -> bool:
+    """Whether files use TensorFlow, but nothing that only TensorFlow 1 has."""
+    names = [reference.name for path in files for reference in _references(path)]
+    return any(name.startswith("tf.") for name in names) and not any(name.startswith(_TF1) for name in names)
+
+
+def _references(path: str) -> list[Reference]:
+    from tfqueue.scan.resolve import resolve
+    from tfqueue.scan.sources import read
+
+    source = read(Path(path))
+    if source is None or source.tree is None:
+        return []
+    return [reference for reference in resolve(source.tree).references if not reference.imported]
 
 
 _TF2 = (
@@ -224,7 +245,7 @@ def _switch_to_tf1() -> None:
 
 
 @contextmanager
-def _process(path: str, folder: str, arguments: Sequence[str]) -> Iterator[None]:
+def _process(path: str, folder: str, arguments: Sequence[str], ended: threading.Event) -> Iterator[None]:
     """What the program sees of the process: its arguments, its folder first on the path; all put back afterwards."""
     from absl import flags
 
@@ -234,7 +255,7 @@ def _process(path: str, folder: str, arguments: Sequence[str]) -> Iterator[None]
     sys.argv = [path, *arguments]
     sys.path.insert(0, folder)
     warnings.showwarning = _warn
-    threading.excepthook = _tell_of_thread
+    threading.excepthook = partial(_tell_of_thread, ended)
     try:
         yield
     finally:
@@ -260,6 +281,7 @@ def _importing() -> Importing:
     from tfqueue.compat import overlay, submodules
     from tfqueue.compat.run_imports import Importing
 
+    overlay.forget()
     return Importing({"tensorflow": overlay.module("tf"), **submodules.modules()})
 
 
@@ -300,13 +322,15 @@ def become_child(namespace: dict[str, Any]) -> None:
     importing.run(program["path"], namespace)
 
 
-def _tell_of_thread(ended: threading.ExceptHookArgs) -> None:
+def _tell_of_thread(ended: threading.Event, told: threading.ExceptHookArgs) -> None:
     """An exception that ended a thread of the program, told as Python tells it."""
     from tfqueue.compat.run_traceback import program_traceback
 
-    if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
-        name = ended.thread.name if ended.thread is not None else "unknown"
-        print(f"Exception in thread {name}:\n{program_traceback(ended.exc_value)}", end="", file=sys.stderr)
+    # Once the program has ended, a thread that was left in a queue gets an error because the queue is cancelled; plain
+    # Python ends it without a word.
+    if told.exc_value is not None and not isinstance(told.exc_value, SystemExit) and not ended.is_set():
+        name = told.thread.name if told.thread is not None else "unknown"
+        print(f"Exception in thread {name}:\n{program_traceback(told.exc_value)}", end="", file=sys.stderr)
 
 
 @contextmanager

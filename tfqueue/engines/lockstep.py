@@ -20,6 +20,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfqueue.engines.feeding import fed_names, idle_ops
 from tfqueue.engines.lockstep_parts import take_apart
 from tfqueue.engines.lockstep_queue import Cut, Lane, Pending, QueueState
 from tfqueue.engines.queue_ops import apart, runs_at_once
@@ -67,7 +68,7 @@ class Lockstep:
         self._refuse_foreign_runners()
         for state in self._order:
             self._add_lanes(state)
-        self._plans: dict[tuple[int, ...], _Plan] = {}
+        self._plans: dict[tuple[object, ...], _Plan] = {}
         self._lock = threading.Condition(threading.Lock())
         self._waiting: dict[int, Lane | _Plan] = {}
         self._runs = 0
@@ -100,7 +101,7 @@ class Lockstep:
             targets = [other for other in self.topology.enqueues if other.runs == enqueue.runs]
             if targets[0] is not enqueue:
                 continue  # one op that fills several queues belongs to the first of them
-            lane = Lane(enqueue, [self._queues[target.queue] for target in targets], self._cuts(stage))
+            lane = Lane(enqueue, [self._queues[target.queue] for target in targets], self._cuts(stage, self.topology))
             op = self.graph.get_operation_by_name(enqueue.runs)
             simple = enqueue.runs == enqueue.name and not enqueue.conditional
             if not simple and any(target.many for target in targets):
@@ -116,14 +117,22 @@ class Lockstep:
             if enqueue.runner is not None:
                 self._open_lanes[enqueue.runner] = self._open_lanes.get(enqueue.runner, 0) + 1
 
-    def _cuts(self, stage: Transform) -> list[Cut]:
-        dequeues = {dequeue.name: dequeue for dequeue in self.topology.dequeues}
+    def _cuts(self, stage: Transform, topology: Topology, idle: frozenset[str] = frozenset()) -> list[Cut]:
+        dequeues = {dequeue.name: dequeue for dequeue in topology.dequeues}
         cuts = []
         for name in stage.inputs:
-            node = dequeues.get(name) or self.topology.read(name)
+            if name in idle:
+                continue
+            node = dequeues.get(name) or topology.read(name)
             if node is None:
                 raise InvalidArgument(f"lockstep cannot tell where {name}, an input of {stage.name}, reads from")
             candidates = node.candidates if isinstance(node, Dequeue) else (node.queue,)
+            for queue in candidates:
+                if queue is not None and queue not in self._queues:
+                    raise InvalidArgument(
+                        f"the queue {queue}, which {name} takes from ({node.source}), was built after lockstep had "
+                        f"begun; build every pipeline before the first step"
+                    )
             cut = Cut(node, [self._queues[queue] for queue in candidates if queue is not None])
             if isinstance(node, Dequeue) and node.batch_size is None and node.batch_size_tensor is not None:
                 cut.size_tensor = self.graph.get_tensor_by_name(node.batch_size_tensor)
@@ -226,7 +235,7 @@ class Lockstep:
         Returns:
             What that run must be fed besides ``feed_dict`` (empty in the usual case).
         """
-        plan = self._plan(fetches)
+        plan = self._plan(fetches, feed_dict)
         if not plan.cuts:
             # It may be a Python thread feeding the queue that a step waits for: it must not wait for the step.
             self._account(plan)
@@ -237,12 +246,12 @@ class Lockstep:
             self._account(plan)
         return feeds
 
-    def watch(self, fetches: Any) -> int | None:
-        """Look after a ``session.run(fetches)`` that happens elsewhere, until `unwatch` is given the number.
+    def watch(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> int | None:
+        """Look after a ``session.run(fetches, feed_dict)`` that happens elsewhere, until `unwatch` is given the number.
 
         None where it cannot have to wait for something that is not in the schedule.
         """
-        plan = self._plan(fetches)
+        plan = self._plan(fetches, feed_dict)
         return self._begin_waiting(plan) if plan.may_wait else None
 
     def unwatch(self, number: int) -> None:
@@ -258,9 +267,9 @@ class Lockstep:
 
         def run(fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
             feeds = self.before_run(fetches, feed_dict)
+            watched = self.watch(fetches, feed_dict)
             if feeds:
                 feed_dict = {**(feed_dict or {}), **feeds}
-            watched = self.watch(fetches)
             try:
                 return original(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
             finally:
@@ -273,14 +282,18 @@ class Lockstep:
         finally:
             del session.run
 
-    def _plan(self, fetches: Any) -> _Plan:
+    def _plan(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> _Plan:
         elements = fetch_elements(self.graph, fetches)
-        key = tuple(id(element) for element in elements)
+        fed = fed_names(feed_dict)
+        key = (*(id(element) for element in elements), *sorted(fed))
         plan = self._plans.get(key)
         if plan is None:
-            stage = trace(self.graph, elements).fetch_stage
-            cuts = [] if stage is None else self._cuts(stage)
-            enqueues = {enqueue.name: enqueue.queue for enqueue in self.topology.enqueues}
+            traced = trace(self.graph, elements)
+            stage = traced.fetch_stage
+            # What is fed in place of a batch leaves the batch in its queue.
+            idle = idle_ops(self.graph, elements, fed)
+            cuts = [] if stage is None else self._cuts(stage, traced, idle)
+            enqueues = {enqueue.name: enqueue.queue for enqueue in self.topology.enqueues if enqueue.name not in idle}
             touched = [] if stage is None else [self._queues[enqueues[op]] for op in stage.ops if op in enqueues]
             # The elements are kept, so that their ids stay theirs.
             plan = self._plans[key] = _Plan(cuts, touched, elements)

@@ -7,7 +7,7 @@ in TensorFlow's public API; the three private methods of tf.Operation that do it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
@@ -39,18 +39,64 @@ class Rewired:
     datasets: Mapping[str, Any]
     initializers: tuple[Any, ...]
     runners: tuple[Any, ...]
+    _plans: Mapping[str, _Plan] = field(default_factory=dict, repr=False, compare=False)
 
     def stand_in(self, tensor: Any) -> Any:
-        """What to fetch instead of a tensor: what a dequeue op gives itself would wait for ever.
+        """What to fetch instead of a tensor, or of a dequeue op: what a dequeue op gives itself would wait for ever.
 
         Anything computed from a batch can be fetched as before, and is returned as it is.
         """
+        if isinstance(tensor, tf.Operation):
+            found = self.tensors.get(f"{tensor.name}:0")
+            return tensor if found is None else found.op
         return self.tensors.get(tensor.name, tensor)
 
-    def extend(self) -> None:
-        """Let ops that were added since, and take what a dequeue op gave, take what the iterator gives, too."""
+    def extend(self) -> Rewired:
+        """Let what was added to the graph since read tf.data, too; call it before the session runs any of it.
+
+        That is: ops that take what a dequeue op gave, more dequeue ops of the same queues, and whole pipelines.
+
+        Returns:
+            What stands for what, the earlier included.
+
+        Raises:
+            CannotLower: A new pipeline has no exact counterpart in tf.data, or a new dequeue op takes batches of
+                another size than those before; what was replaced before stays replaced.
+        """
+        graph = next(iter(self.tensors.values())).graph
         for name, new in self.tensors.items():
-            _give(new.graph.get_tensor_by_name(name), new)
+            _give(graph.get_tensor_by_name(name), new)
+        _release(graph, {name.rpartition(":")[0]: new.op for name, new in self.tensors.items()})
+        topology = trace(graph)
+        view = GraphView(graph)
+        sinks = sinks_of(view, topology)
+        read = {node.name for name in self._plans for node in topology.ancestors(topology.queue(name))} | {*self._plans}
+        for name, dequeues in sinks.items():
+            above = {node.name for node in topology.ancestors(topology.queue(name))} & read
+            if above and name not in self._plans:
+                raise CannotLower(
+                    f"the queue {name} takes from {min(above)}, in whose place tf.data had been put before {name} was "
+                    f"built",
+                    op=dequeues[0].name,
+                    source=dequeues[0].source,
+                    advice="build every pipeline before the first session.run",
+                )
+        first = next(iter(self._plans.values()))
+        plans = {
+            name: _Plan(view, topology, name, dequeues, first.shuffle, first.session)
+            for name, dequeues in sinks.items()
+            if name not in self._plans
+        }
+        more = [
+            (plan, dequeue, outputs_of(view, dequeue))
+            for name, plan in self._plans.items()
+            for dequeue in sinks.get(name, ())
+            if not any(output.name in self.tensors for output in view.by_name[dequeue.name].outputs)
+        ]
+        tensors = dict(self.tensors)
+        for plan, dequeue, outputs in more:
+            tensors.update(plan.give_next(graph, dequeue, outputs))
+        return _replaced(graph, tensors, plans, before=self)
 
 
 def rewire(graph: tf.Graph, *, shuffle: str = "native", session: Any | None = None) -> Rewired:
@@ -80,16 +126,25 @@ def rewire(graph: tf.Graph, *, shuffle: str = "native", session: Any | None = No
     if not sinks:
         raise InvalidArgument("no step of this graph takes anything from a queue, so there is nothing to replace")
     # All datasets first: if one cannot be made, no op has been changed.
-    plans = [_Plan(view, topology, name, dequeues, shuffle, session) for name, dequeues in sinks.items()]
-    tensors: dict[str, Any] = {}
-    initializers: list[Any] = []
-    for plan in plans:
+    plans = {name: _Plan(view, topology, name, dequeues, shuffle, session) for name, dequeues in sinks.items()}
+    return _replaced(graph, {}, plans, before=None)
+
+
+def _replaced(
+    graph: tf.Graph, tensors: dict[str, Any], plans: Mapping[str, _Plan], *, before: Rewired | None
+) -> Rewired:
+    """Carry out the plans, and take the runners out of the collection."""
+    for plan in plans.values():
         tensors.update(plan.replace(graph))
-        initializers.extend(plan.initializers)
     runners = graph.get_collection_ref(tf1.GraphKeys.QUEUE_RUNNERS)
     taken_out = tuple(runners)
     runners.clear()
-    return Rewired(tensors, {plan.queue: plan.dataset for plan in plans}, tuple(initializers), taken_out)
+    if before is not None:
+        plans = {**before._plans, **plans}
+        taken_out = (*before.runners, *taken_out)
+    datasets = {name: plan.dataset for name, plan in plans.items()}
+    initializers = tuple(initializer for plan in plans.values() for initializer in plan.initializers)
+    return Rewired(tensors, datasets, initializers, taken_out, plans)
 
 
 def sinks_of(view: GraphView, topology: Topology) -> dict[str, list[Dequeue]]:
@@ -153,7 +208,10 @@ class _Plan:
     ) -> None:
         self.queue = queue
         self.dequeues = dequeues
+        self.shuffle = shuffle
+        self.session = session
         self.outputs = [outputs_of(view, dequeue) for dequeue in dequeues]
+        self._iterator: Any = None
         with apart(view.graph):
             self.dataset = to_dataset(view.graph, tuple(self.outputs[0]), shuffle=shuffle, session=session)
         self.initializers: list[Any] = []
@@ -162,20 +220,26 @@ class _Plan:
         """Give the consumers what the iterator gives."""
         with apart(graph):
             try:
-                iterator = tf1.data.make_one_shot_iterator(self.dataset)
+                self._iterator = tf1.data.make_one_shot_iterator(self.dataset)
             except ValueError:
                 # It uses a resource (a lookup table), which is there only once the program has initialised it.
-                iterator = tf1.data.make_initializable_iterator(self.dataset)
-                self.initializers.append(iterator.initializer)
-                graph.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
-            tensors: dict[str, Any] = {}
-            for dequeue, outputs in zip(self.dequeues, self.outputs, strict=True):
-                news = tf.nest.flatten(iterator.get_next())
-                for old, new in zip(outputs, news, strict=True):
-                    _give(old, new)
-                    tensors[old.name] = new
-                replaced = {old.op.name for old in outputs} | {dequeue.name}
-                _release(graph, replaced, news[0].op)
+                self._iterator = tf1.data.make_initializable_iterator(self.dataset)
+                self.initializers.append(self._iterator.initializer)
+                graph.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, self._iterator.initializer)
+        tensors: dict[str, Any] = {}
+        for dequeue, outputs in zip(self.dequeues, self.outputs, strict=True):
+            tensors.update(self.give_next(graph, dequeue, outputs))
+        return tensors
+
+    def give_next(self, graph: tf.Graph, dequeue: Dequeue, outputs: list[Any]) -> dict[str, Any]:
+        """Give the consumers of one dequeue op what the iterator gives; returns what stands for its outputs."""
+        with apart(graph):
+            news = tf.nest.flatten(self._iterator.get_next())
+        tensors: dict[str, Any] = {}
+        for old, new in zip(outputs, news, strict=True):
+            _give(old, new)
+            tensors[old.name] = new
+        _release(graph, dict.fromkeys([dequeue.name, *(old.op.name for old in outputs)], news[0].op))
         return tensors
 
 
@@ -187,11 +251,10 @@ def _give(old: Any, new: Any) -> None:
                 consumer._update_input(index, new)
 
 
-def _release(graph: tf.Graph, replaced: set[str], get_next: Any) -> None:
-    """Let what waits for a replaced op wait for the iterator instead."""
+def _release(graph: tf.Graph, replaced: Mapping[str, Any]) -> None:
+    """Let what waits for a replaced op wait for what stands for it instead."""
     for op in graph.get_operations():
         waits_for = op.control_inputs
-        kept = [other for other in waits_for if other.name not in replaced]
-        if len(kept) < len(waits_for) and op.name not in replaced:
+        if op.name not in replaced and any(other.name in replaced for other in waits_for):
             op._remove_all_control_inputs()
-            op._add_control_inputs([*kept, get_next])
+            op._add_control_inputs([replaced.get(other.name, other) for other in waits_for])
