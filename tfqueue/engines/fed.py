@@ -13,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfqueue.engines.feeding import fed_names
 from tfqueue.engines.lowered import Source, refuse_changing_variables
 from tfqueue.engines.queue_ops import QueueHandle, apart, queue_operations
 from tfqueue.engines.rewire import outputs_of, sinks_of
@@ -101,7 +102,7 @@ class Fed:
         Raises:
             CannotLower: The step needs a dequeue op itself, and not only what it gives.
         """
-        given = frozenset(_tensor_name(key) for key in (feed_dict or {}))
+        given = fed_names(feed_dict)
         found: dict[Any, Any] = {}
         for name, copies in self._needed(fetches, given).items():
             index, outputs = self._outputs[name]
@@ -168,10 +169,6 @@ class Fed:
         name, _ = self._fed[op.inputs[0].name]
         takes = {name, *(output.op.name for output in self._outputs[name][1])}
         return op.inputs[0] if all(other.name in takes for other in op.control_inputs) else None
-
-
-def _tensor_name(key: Any) -> str:
-    return str(key if isinstance(key, str) else getattr(key, "name", key))
 
 
 def refuse_used_queues(graph: tf.Graph, session: Any) -> dict[str, QueueHandle]:

@@ -56,7 +56,7 @@ class LockstepHook(tf1.train.SessionRunHook):  # type: ignore[misc, name-defined
     def before_run(self, run_context: Any) -> Any:
         arguments = run_context.original_args
         feeds = self._running.before_run(arguments.fetches, arguments.feed_dict)
-        self._watched = self._running.watch(arguments.fetches)
+        self._watched = self._running.watch(arguments.fetches, arguments.feed_dict)
         return tf1.train.SessionRunArgs(fetches=None, feed_dict=feeds) if feeds else None
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
