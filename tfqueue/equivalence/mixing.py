@@ -65,10 +65,19 @@ def reach(source: Words, delivered: Words, upto: int) -> float:
 
 
 def distance(one: Words, two: Words) -> tuple[float, float]:
-    """(mean, standard error) of how far the records of one order stand from their places in another."""
+    """(mean, standard error) of how far the records of one order stand from their places in another.
+
+    Records that were batched before they were shuffled move together, so the error is also taken from the means over
+    blocks of neighbours, from each to the next (von Neumann, 1941), and the larger counts.
+    """
     numbers, places = source_numbers(one, two)
-    apart = np.abs(places - numbers)
-    return float(apart.mean()), float(apart.std() / np.sqrt(max(1, len(apart))))
+    apart = np.abs(places - numbers)[np.argsort(numbers, kind="stable")]
+    error = float(apart.std() / np.sqrt(max(1, len(apart))))
+    length = int(np.sqrt(len(apart)))
+    if length > 1:
+        blocks = apart[: length * length].reshape(length, length).mean(axis=1)
+        error = max(error, float(np.sqrt(np.mean(np.diff(blocks) ** 2) / 2 / length)))
+    return float(apart.mean()), error
 
 
 def buffered(count: int, size: int, rng: np.random.Generator) -> Places:
