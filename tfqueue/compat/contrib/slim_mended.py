@@ -17,6 +17,7 @@ import tensorflow as tf
 import tf_slim
 
 from tfqueue.compat import legacy_layers
+from tfqueue.compat.supervisor import Supervisor
 
 tf1 = tf.compat.v1
 
@@ -35,12 +36,16 @@ _MOVED: dict[str, dict[str, Any]] = {
 }
 
 
-class _StandIn(ModuleType):
-    """A module of TensorFlow as tf_slim knew it: what has moved, and else what the module has."""
+# What is there and does not work where eager execution is on.
+_REPLACED: dict[str, dict[str, Any]] = {"supervisor": {"Supervisor": Supervisor}}
 
-    def __init__(self, of: ModuleType, moved: dict[str, Any]) -> None:
+
+class _StandIn(ModuleType):
+    """A module of TensorFlow as tf_slim knew it: some names from elsewhere, and else what the module has."""
+
+    def __init__(self, of: ModuleType, names: dict[str, Any]) -> None:
         super().__init__(of.__name__)
-        self.__dict__.update({name: value for name, value in moved.items() if not hasattr(of, name)})
+        self.__dict__.update(names)
         self._of = of
 
     def __getattr__(self, name: str) -> Any:
@@ -61,8 +66,12 @@ def _mend() -> None:
             continue
         for used, moved in _MOVED.items():
             place = vars(module).get(used)
-            if isinstance(place, ModuleType) and not all(hasattr(place, moved_name) for moved_name in moved):
-                setattr(module, used, _StandIn(place, moved))
+            missing = {part: value for part, value in moved.items() if not hasattr(place, part)}
+            if isinstance(place, ModuleType) and missing:
+                setattr(module, used, _StandIn(place, missing))
+        for used, replaced in _REPLACED.items():
+            if isinstance(vars(module).get(used), ModuleType):
+                setattr(module, used, _StandIn(vars(module)[used], replaced))
     layers: Any = sys.modules["tf_slim.layers.layers"]
     try:
         there = hasattr(layers.normalization_layers, "BatchNormalization")
