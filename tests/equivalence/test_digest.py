@@ -51,6 +51,23 @@ def test_long_rows_follow_the_definition() -> None:
     assert of(rows).tolist() == [oracle.numbers("B", row.tolist()) for row in rows]
 
 
+SHAPES = [(0, 3), (3, 0), (5,), (7, 23), (1000, 23), (3, 11, 9), (2, 40_000), (2, 4096 * 4), (2, 70_001), (700, 13, 3)]
+
+
+@pytest.mark.parametrize("dtype", ["?", "u1", "i2", ">i4", "i8", "f2", "f4", ">f8", "c8"])
+def test_rows_summed_in_parts_are_rows_summed_whole(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape in SHAPES:
+        whole = (50 * rng.normal(size=shape)).astype(np.int8).astype(dtype)
+        if whole.dtype.kind in "fc" and whole.size:
+            whole.flat[whole.size // 2] = -0.0
+            whole.flat[-1] = np.nan
+        for array in (whole, whole[::2], whole[..., ::2] if whole.ndim > 1 else whole):
+            found, nan = digest.digests_and_nan(Dense(array))
+            assert found.tolist() == digest.fmix(digest.fold(digest.number_words(array))).tolist(), shape
+            assert nan == bool(np.isnan(array).any()), shape
+
+
 def test_records_follow_the_definition() -> None:
     features = [of(np.arange(3)), of(np.arange(3.0))]
     expected = [oracle.record([int(a), int(b)]) for a, b in zip(*features, strict=True)]

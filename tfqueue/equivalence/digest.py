@@ -44,8 +44,8 @@ Words = npt.NDArray[np.uint64]
 
 VERSION = 1
 _BLOCK = 4096
-_STEP = 1 << 18  # bytes
-_CHUNK = 16384  # words worked on at once: two buffers of this size stay in the level 2 cache
+_CHUNK = 8192  # words worked on at once: three buffers of this size stay in the level 2 cache
+_NARROW = 64  # words a row
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _C1 = np.uint64(0xBF58476D1CE4E5B9)
 _C2 = np.uint64(0x94D049BB133111EB)
@@ -76,20 +76,26 @@ def _sum_g(words: Words) -> Words:
         return x
     total = np.empty(rows, dtype=np.uint64)
     step = max(1, _CHUNK // width)
-    x = np.empty((min(step, rows), width), dtype=np.uint64)
-    t = np.empty_like(x)
+    x, t = (np.empty((min(step, rows), width), dtype=np.uint64) for _ in range(2))
     for start in range(0, rows, step):
         part = words[start : start + step]
-        if len(part) != len(x):
-            x, t = x[: len(part)], t[: len(part)]
-        np.multiply(part, _K[:width], out=x)
-        np.right_shift(x, _32, out=t)
-        np.bitwise_xor(x, t, out=x)
-        np.multiply(x, _C1, out=x)
-        np.right_shift(x, _29, out=t)
-        np.bitwise_xor(x, t, out=x)
-        np.sum(x, axis=1, dtype=np.uint64, out=total[start : start + step])
+        _mix(part, x[: len(part)], t[: len(part)], total[start : start + step])
     return total
+
+
+def _mix(words: Words, x: Words, t: Words, total: Words) -> None:
+    """Write the sum over axis 1 of ``g(word, i)`` to ``total``, by way of two buffers of the shape of ``words``."""
+    width = words.shape[1]
+    np.multiply(words, _K[:width], out=x)
+    np.right_shift(x, _32, out=t)
+    np.bitwise_xor(x, t, out=x)
+    np.multiply(x, _C1, out=x)
+    np.right_shift(x, _29, out=t)
+    np.bitwise_xor(x, t, out=x)
+    if width < _NARROW:
+        np.einsum("ij->i", x, out=total)  # add.reduce costs a call of its inner loop a row
+    else:
+        np.add.reduce(x, axis=1, out=total)
 
 
 def fold(words: Words) -> Words:
@@ -99,17 +105,15 @@ def fold(words: Words) -> Words:
         return np.zeros(rows, dtype=np.uint64)
     if width <= _BLOCK:
         return _sum_g(words)
-    sums = [_sum_g(words[:, start : start + _BLOCK]) for start in range(0, width, _BLOCK)]
+    return _joined(np.stack([_sum_g(words[:, start : start + _BLOCK]) for start in range(0, width, _BLOCK)], axis=1))
+
+
+def _joined(sums: Words) -> Words:
+    """One word a row from the sums of its blocks, shape [n, blocks]."""
+    starts = np.arange(sums.shape[1], dtype=np.uint64) * _GOLDEN
+    total = np.add.reduce(np.where(sums != 0, fmix(sums + starts), np.uint64(0)), axis=1)
     # One block alone passes as it is, so that zeros at the end may start a further block without a trace.
-    alone = sums[0].copy()
-    total = np.zeros(rows, dtype=np.uint64)
-    longer = np.zeros(rows, dtype=bool)
-    for block, value in enumerate(sums):
-        filled = value != 0
-        total += np.where(filled, fmix(value + np.uint64(block * int(_GOLDEN) % 2**64)), np.uint64(0))
-        if block:
-            longer |= filled
-    return np.where(longer, total, alone)
+    return np.where((sums[:, 1:] != 0).any(axis=1), total, sums[:, 0])
 
 
 def number_words(array: Array) -> Words:
@@ -176,21 +180,94 @@ def feature_digests(leaf: Leaf, *, nested: bool = False) -> Words:
     Returns:
         uint64 of shape [records].
     """
+    return digests_and_nan(leaf, nested=nested)[0]
+
+
+def digests_and_nan(leaf: Leaf, *, nested: bool = False) -> tuple[Words, bool | None]:
+    """`feature_digests`, and whether a row of the leaf holds a NaN; None where that was not looked for on the way."""
     if isinstance(leaf, Digested):
-        return leaf.digests
+        return leaf.digests, None
     if isinstance(leaf, Dense):
-        return _nested_digests(leaf.array) if nested and leaf.rank > 2 else _dense_digests(leaf.array)
-    return _ragged_digests(leaf) if isinstance(leaf, Ragged) else _sparse_digests(leaf)
+        return (_nested_digests(leaf.array), None) if nested and leaf.rank > 2 else _dense_digests(leaf.array)
+    return (_ragged_digests(leaf) if isinstance(leaf, Ragged) else _sparse_digests(leaf)), None
 
 
-def _dense_digests(array: Array) -> Words:
-    rows = max(1, len(array))
-    step = max(1, _STEP * rows // max(1, array.nbytes))
-    if array.dtype == object or step >= rows:
-        return fmix(fold(_words(array)))
-    # In steps, so that the copies made on the way stay in the cache.
-    parts = [fold(_words(array[start : start + step])) for start in range(0, rows, step)]
-    return fmix(np.concatenate(parts))
+def _dense_digests(array: Array) -> tuple[Words, bool | None]:
+    """The digests of the rows, and whether one holds a NaN; None where that was not looked for."""
+    if array.dtype == object:
+        return fmix(fold(string_words(array))), False
+    rows = len(array)
+    flat = array.reshape(rows, math.prod(array.shape[1:]))
+    width = -(-flat.shape[1] * flat.itemsize // 8)
+    if width == 0 or rows == 0:
+        return np.zeros(rows, dtype=np.uint64), False
+    source = _Source(flat, min(width, _BLOCK))
+    if width <= _BLOCK:
+        total = np.empty(rows, dtype=np.uint64)
+        step = len(source.filled)
+        for start in range(0, rows, step):
+            source.sum(flat[start : start + step], total[start : start + step])
+        return fmix(total), source.nan
+    blocks = -(-width // _BLOCK)
+    sums = np.empty((rows, blocks), dtype=np.uint64)
+    step, items = len(source.filled), _BLOCK * 8 // flat.itemsize
+    for row, out in zip(flat, sums, strict=True):
+        whole = len(row) // items
+        cut = row[: whole * items].reshape(whole, items)
+        for start in range(0, whole, step):
+            source.sum(cut[start : start + step], out[start : min(start + step, whole)])
+        if whole < blocks:
+            out[whole] = fold(_words(row[np.newaxis, whole * items :]))[0]
+            source.nan = source.nan or _holds_nan(row[whole * items :])
+    return fmix(_joined(sums)), source.nan
+
+
+def _holds_nan(values: Array) -> bool | None:
+    return bool(np.isnan(np.min(values))) if values.dtype.kind in "fc" else None if values.dtype.kind == "V" else False
+
+
+class _Source:
+    """Sums up rows of numbers by way of the same few buffers, which stay in the cache.
+
+    Args:
+        flat: All rows, shape [n, numbers].
+        width: Words that are summed up at once.
+
+    Attributes:
+        filled: The words of some rows; those of a part of ``flat`` are written here where they cannot be read in place.
+        nan: Whether a NaN was seen; None for floats that numpy itself lacks.
+    """
+
+    def __init__(self, flat: Array, width: int) -> None:
+        rows = min(len(flat) * -(-flat.shape[1] * flat.itemsize // (8 * width)), max(1, _CHUNK // width))
+        # Three arrays, each small enough for malloc to give them out of what it has, without new pages.
+        self.filled = np.zeros((rows, width), dtype=np.uint64)
+        self.x, self.t = np.empty((rows, width), dtype=np.uint64), np.empty((rows, width), dtype=np.uint64)
+        self.plain = flat.dtype.kind in "biu" and flat.dtype.isnative and sys.byteorder == "little"
+        self.floats = flat.dtype.kind in "fc"
+        self.nan: bool | None = None if not self.floats and flat.dtype.kind not in "biu" else False
+
+    def sum(self, part: Array, total: Words) -> None:
+        """Write the sum of ``g(word, i)`` over each row of ``part`` to ``total``."""
+        count, numbers = part.shape
+        rows = self.filled[:count]
+        if self.plain and part.flags.c_contiguous and not (part.ctypes.data % 8 or numbers * part.itemsize % 8):
+            rows = part.view(np.uint64)
+        else:
+            into = rows.view(part.dtype.newbyteorder("<"))[:, :numbers]
+            if self.floats:
+                with np.errstate(invalid="ignore"):  # of a signalling NaN
+                    np.add(part, part.dtype.type(0), out=into)  # -0.0 + 0 is +0.0
+                if _holds_nan(into):
+                    self.nan = True
+                    into[np.isnan(into)] = np.nan
+            elif self.nan is None:
+                into[...] = part + part.dtype.type(0)
+            else:
+                into[...] = part
+            if sys.byteorder == "big":
+                rows = rows.byteswap()
+        _mix(rows, self.x[:count], self.t[:count], total)
 
 
 def _nested_digests(array: Array) -> Words:
