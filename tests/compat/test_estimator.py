@@ -146,6 +146,45 @@ def test_a_keras_model_as_estimator(tmp_path: Path, eager: bool) -> None:
             np.testing.assert_array_equal(value, kept)
 
 
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_model_of_two_outputs(tmp_path: Path, by_name: bool) -> None:
+    """Trained as Keras itself trains it on the same batches."""
+    layers = tf.keras.layers
+    labels = np.concatenate([Y, -2 * Y], axis=1).astype(np.float32)
+
+    def model():
+        x = layers.Input(shape=(3,), name="x")
+        sum_of = layers.Dense(1, kernel_initializer="ones", name="sum", kernel_regularizer="l2")(x)
+        pair = layers.Dense(2, kernel_initializer="zeros", name="pair")(x)
+        made = tf.keras.models.Model(x, [sum_of, pair])
+        losses, shares, metrics = {"sum": "mse", "pair": "mae"}, {"sum": 0.5}, {"pair": ["mse"]}
+        if by_name:
+            made.compile(tf.keras.optimizers.legacy.SGD(0.05), losses, metrics, shares)
+        else:
+            made.compile(tf.keras.optimizers.legacy.SGD(0.05), ["mse", "mae"], ["mae", "mse"], [0.5, 1.0])
+        return made
+
+    def input_fn():
+        def named(features, label):
+            first, pair = label[:, :1], label[:, 1:]
+            return features, ({"sum": first, "pair": pair} if by_name else (first, pair))
+
+        both = np.concatenate([Y, labels], axis=1)
+        return tf2.data.Dataset.from_tensor_slices(({"x": X}, both)).batch(8).map(named)
+
+    estimator = tf.keras.estimator.model_to_estimator(model(), model_dir=str(tmp_path)).train(input_fn)
+    found = estimator.evaluate(input_fn)
+    twin = model()
+    for start in range(0, 40, 8):
+        twin.train_on_batch(X[start : start + 8], [Y[start : start + 8], labels[start : start + 8]])
+    expected = twin.evaluate(X, [Y, labels], batch_size=8, verbose=0, return_dict=True)
+    assert set(found) == {*expected, "global_step"}
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, err_msg=name)
+    predicted = np.stack([p["pair"] for p in estimator.predict(input_fn)])
+    np.testing.assert_allclose(predicted, twin.predict(X, verbose=0)[1], rtol=1e-4)
+
+
 def test_training_begins_with_the_weights_of_the_model(tmp_path: Path) -> None:
     model = tf.keras.models.Sequential([tf.keras.layers.Dense(1, input_shape=(3,), use_bias=False)])
     model.compile(tf.keras.optimizers.SGD(0.0), "mse")
@@ -184,6 +223,11 @@ def test_what_cannot_work_is_said(tmp_path: Path) -> None:
         run_both(estimator, None, None)
     with pytest.raises(InvalidArgument, match="not compiled"):
         tf.keras.estimator.model_to_estimator(tf.keras.models.Sequential([tf.keras.layers.Dense(1, input_shape=(3,))]))
+    two = tf.keras.models.Model(x := tf.keras.layers.Input((3,)), [tf.keras.layers.Dense(1)(x) for _ in range(2)])
+    two.compile("sgd", "mse")
+    estimator = tf.keras.estimator.model_to_estimator(two, str(tmp_path / "two"))
+    with pytest.raises(InvalidArgument, match="must give labels for the model's outputs"):
+        estimator.train(lambda: dataset_input().map(lambda x, y: (x["x"], y)), steps=1)
     with pytest.raises(InvalidArgument, match="must be a model of tf_keras"):
         tf.keras.estimator.model_to_estimator(object())
     with pytest.raises(InvalidArgument, match="does not know"):

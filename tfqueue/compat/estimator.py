@@ -369,10 +369,10 @@ def run_input_fn(input_fn: Callable[..., Any], steps: int | None = None, **argum
 def model_to_estimator(
     keras_model: Any = None, model_dir: str | None = None, config: RunConfig | None = None, **others: Any
 ) -> Estimator:
-    """An estimator over a compiled model of tf_keras (functional or sequential, with one output), as it is now.
+    """An estimator over a compiled model of tf_keras (functional or sequential), as it is now.
 
     Training begins from the model's weights; the model itself stays as it is. Features are a tensor, or a dictionary
-    by the names of the model's inputs.
+    by the names of the model's inputs; labels of several outputs are a list, or a dictionary by their names.
 
     Raises:
         InvalidArgument: It is no such model, or it is not compiled.

@@ -18,7 +18,7 @@ def model_function(model: Any) -> Callable[..., EstimatorSpec]:
     """``model_fn(features, labels, mode)`` that builds the model anew in the default graph.
 
     Raises:
-        InvalidArgument: ``model`` is no functional or sequential model of tf_keras with one output, or not compiled.
+        InvalidArgument: ``model`` is no functional or sequential model of tf_keras, or it is not compiled.
     """
     if not hasattr(model, "get_weights") or not type(model).__mro__[-2].__module__.startswith(
         ("tf_keras", "tensorflow")
@@ -28,11 +28,16 @@ def model_function(model: Any) -> Callable[..., EstimatorSpec]:
         )
     if getattr(model, "optimizer", None) is None or model.loss is None:
         raise InvalidArgument("the model is not compiled: call model.compile(optimizer, loss) first")
-    if len(model.outputs or ()) != 1 or isinstance(model.loss, list | tuple | dict):
-        raise InvalidArgument("the model must have one output and one loss")
+    if not model.outputs:
+        raise InvalidArgument("the model must be functional, or sequential with the shape of its input")
     kind, config, weights = type(model), model.get_config(), model.get_weights()
-    loss, metrics = model.loss, list(_metrics(model))
-    input_names = list(model.input_names)
+    input_names, output_names = list(model.input_names), list(model.output_names)
+    losses = _by_output("loss", model.loss, output_names)
+    given_weights = _compiled(model, "loss_weights", "loss_weights")
+    shares = [1.0 if share is None else share for share in _by_output("loss_weights", given_weights, output_names)]
+    metrics = _metrics(_compiled(model, "metrics", "_compile_metrics"), output_names)
+    if all(loss is None for loss in losses):
+        raise InvalidArgument("no output of the model has a loss")
     optimizer_name, optimizer_config = _optimizer(model.optimizer)
 
     def model_fn(features: Any, labels: Any, mode: str) -> EstimatorSpec:
@@ -40,20 +45,32 @@ def model_function(model: Any) -> Callable[..., EstimatorSpec]:
         general = keras.models.Sequential if "Sequential" in kind.__name__ else keras.models.Model
         clone = general.from_config(config)
         inputs = _inputs(features, input_names)
-        output = clone(inputs, training=mode == ModeKeys.TRAIN)
-        predictions = {clone.output_names[0]: output}
+        outputs = tf.nest.flatten(clone(inputs, training=mode == ModeKeys.TRAIN))
+        predictions = dict(zip(output_names, outputs, strict=True))
         if mode == ModeKeys.PREDICT:
             return EstimatorSpec(mode, predictions=predictions)
-        if isinstance(labels, Mapping):
-            (labels,) = labels.values()
-        labels = _as_column(labels, output)
-        value = tf.reduce_mean(keras.losses.get(loss)(labels, output))
+        targets = [
+            None if loss is None else _as_column(target, output)
+            for target, output, loss in zip(_targets(labels, output_names), outputs, losses, strict=True)
+        ]
+        parts = {
+            name: tf.reduce_mean(keras.losses.get(loss)(target, output))
+            for name, loss, target, output in zip(output_names, losses, targets, outputs, strict=True)
+            if loss is not None
+        }
+        value = tf.add_n(
+            [parts[name] * share for name, share in zip(output_names, shares, strict=True) if name in parts]
+        )
         # What does not depend on the input, and what depends on this one: not the placeholders the clone was made with.
         penalties = [*clone.get_losses_for(None), *clone.get_losses_for(inputs)]
         if penalties:
             value = value + tf.add_n(penalties)
         if mode == ModeKeys.EVAL:
-            ops = {name: tf1.metrics.mean(function(labels, output)) for name, function in _functions(metrics, output)}
+            ops = {f"{name}_loss": tf1.metrics.mean(part) for name, part in parts.items() if len(outputs) > 1}
+            for name, target, output, asked in zip(output_names, targets, outputs, metrics, strict=True):
+                prefix = f"{name}_" if len(outputs) > 1 else ""
+                for metric, function in _functions(asked, output) if target is not None else ():
+                    ops[prefix + metric] = tf1.metrics.mean(function(target, output))
             return EstimatorSpec(mode, predictions, value, eval_metric_ops=ops)
         optimizer = getattr(keras.optimizers.legacy, optimizer_name).from_config(optimizer_config)
         steps = optimizer.get_updates(value, clone.trainable_weights)
@@ -61,19 +78,22 @@ def model_function(model: Any) -> Callable[..., EstimatorSpec]:
             train_op = tf1.assign_add(tf1.train.get_global_step(), 1).op
         return EstimatorSpec(mode, predictions, value, train_op, scaffold=_scaffold(clone, weights))
 
-    model_fn.after_graph = _restore_eager_classes  # type: ignore[attr-defined]
+    layers = {type(part) for part in (model, *model.submodules) if isinstance(part, keras.layers.Layer)}
+    model_fn.after_graph = lambda: _restore_eager_classes(layers)  # type: ignore[attr-defined]
     return model_fn
 
 
-def _restore_eager_classes() -> None:
-    """Make eager models work again.
+def _restore_eager_classes(layers: set[Any]) -> None:
+    """Make eager models and layers work again.
 
-    tf_keras gives its classes other bases when a model is made in a graph, and eager models of these classes fail until
-    one is made eagerly.
+    tf_keras gives its classes other bases when an object is made in a graph, and eager objects of these classes fail
+    until one is made eagerly.
     """
     if tf.executing_eagerly():
         keras.models.Sequential()
         keras.models.Model()
+        for kind in layers:
+            kind.__new__(kind)
 
 
 def _scaffold(model: Any, weights: list[Any]) -> Any:
@@ -101,13 +121,41 @@ def _optimizer(optimizer: Any) -> tuple[str, dict[str, Any]]:
     return name, {key: value for key, value in config.items() if key in known}
 
 
-def _metrics(model: Any) -> list[Any]:
-    """The metrics that were given to ``compile``, which the two kinds of models keep in different places."""
+def _compiled(model: Any, key: str, attribute: str) -> Any:
+    """What was given to ``compile``, which the two kinds of models keep in different places."""
     config = model.get_compile_config() if hasattr(model, "get_compile_config") else None
-    found = config["metrics"] if config is not None else getattr(model, "_compile_metrics", None)
-    if isinstance(found, Mapping):
-        found = [metric for value in found.values() for metric in (value if isinstance(value, list) else [value])]
-    return list(found or [])
+    return config[key] if config is not None else getattr(model, attribute, None)
+
+
+def _by_output(argument: str, value: Any, names: list[str]) -> list[Any]:
+    """What was given for each output: one value for all, a list, or a dictionary by the names of the outputs."""
+    if isinstance(value, Mapping):
+        unknown = sorted(set(value) - set(names))
+        if unknown:
+            raise InvalidArgument(f"{argument} has the names {unknown}; the model's outputs are {names}")
+        return [value.get(name) for name in names]
+    if isinstance(value, list | tuple):
+        if len(value) != len(names):
+            raise InvalidArgument(f"{argument} has {len(value)} entries; the model's outputs are {names}")
+        return list(value)
+    return [value] * len(names)
+
+
+def _metrics(found: Any, names: list[str]) -> list[list[Any]]:
+    """The metrics of each output; a plain list of them is for every output."""
+    if isinstance(found, list | tuple) and not any(isinstance(part, list | tuple) for part in found):
+        return [list(found) for _ in names]
+    parts = _by_output("metrics", found, names)
+    return [list(part) if isinstance(part, list | tuple) else [] if part is None else [part] for part in parts]
+
+
+def _targets(labels: Any, names: list[str]) -> list[Any]:
+    """The labels of each output; those of a single output may have any name."""
+    if isinstance(labels, Mapping) and len(labels) == len(names) == 1:
+        return list(labels.values())
+    if labels is None or (len(names) > 1 and not isinstance(labels, Mapping | list | tuple)):
+        raise InvalidArgument(f"the input function must give labels for the model's outputs {names}; got {labels!r}")
+    return _by_output("labels", labels, names)
 
 
 def _functions(metrics: list[Any], output: Any) -> list[tuple[str, Callable[[Any, Any], Any]]]:

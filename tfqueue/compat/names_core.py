@@ -286,7 +286,7 @@ _KERAS = (
         "keras.estimator.model_to_estimator",
         "tfqueue.compat.estimator:model_to_estimator",
         "tf.keras.Model.fit",
-        "models of tf_keras with one output; see tf.estimator",
+        "functional and sequential models of tf_keras; see tf.estimator",
         replaces=True,
     ),
     *(
