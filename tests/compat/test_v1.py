@@ -52,6 +52,17 @@ def test_what_is_gone_says_what_it_was_and_the_way_today() -> None:
     assert "batch_sequences_with_states" not in dir(tf.contrib.training)
 
 
+def test_sparse_split_takes_both_orders() -> None:
+    def halves(split):
+        sparse = tf.SparseTensor([[0, 1], [1, 3]], [5, 6], [2, 4])
+        return [tf.sparse_tensor_to_dense(part) for part in split(sparse)]
+
+    old = value(lambda: halves(lambda sparse: tf.sparse_split(1, 2, sparse)))
+    new = value(lambda: halves(lambda sparse: tf.sparse_split(sp_input=sparse, num_split=2, axis=1)))
+    for parts in (old, new):
+        np.testing.assert_array_equal(parts, [[[0, 5], [0, 0]], [[0, 0], [0, 6]]])
+
+
 def test_importing_changes_no_global_behaviour() -> None:
     code = (
         "import tensorflow as t, sys\n"
@@ -104,6 +115,9 @@ def test_both_orders_of_arguments() -> None:
             (tf.split(a, 3, 1), tf1.split(a, 3, 1)),
             (tf.split(value=a, num_or_size_splits=[1, 5], axis=1)[1], tf1.split(a, [1, 5], 1)[1]),
             (tf.split(split_dim=0, num_split=2, value=a), tf1.split(a, 2, 0)),
+            (tf.concat(tf.constant(1), [a, a]), tf1.concat([a, a], 1)),
+            (tf.split(tf.constant(0), 2, a), tf1.split(a, 2, 0)),
+            (tf.image.resize_images(image, tf.constant(3), tf.constant(5)), tf1.image.resize_images(image, [3, 5])),
             (tf.reverse(a, [False, True]), tf1.reverse(a, [1])),
             (tf.reverse(a, [0, 1]), tf1.reverse(a, [0, 1])),
             (tf.reverse(a, tf1.constant([True, False])), tf1.reverse(a, [0])),

@@ -172,6 +172,14 @@ _BEFORE_1_0 = (
         removed="",
         replaces=True,
     ),
+    rebuilt(
+        "sparse_split",
+        "renamed:sparse_split",
+        "tf.sparse.split",
+        here="tf.compat.v1.sparse_split, which also takes (split_dim, num_split, sp_input) as before 1.0",
+        removed="",
+        replaces=True,
+    ),
     alias("concat_v2", "concat", "tf.concat(values, axis)"),
     alias("split_v", "split", "tf.split(value, num_or_size_splits, axis)"),
     rebuilt(

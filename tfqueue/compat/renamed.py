@@ -36,6 +36,15 @@ def split(*arguments: Any, **options: Any) -> Any:
     return tf1.split(*arguments, **options)
 
 
+def sparse_split(*arguments: Any, **options: Any) -> Any:
+    """tf.sparse_split(sp_input=, num_split=, axis=), or as before 1.0 by position: (split_dim, num_split, sp_input)."""
+    if arguments or "split_dim" in options:
+        names.touch("tf.sparse_split")
+        old = _named(("split_dim", "num_split", "sp_input", "name"), arguments, options)
+        options = {"axis": old.pop("split_dim"), **old}
+    return tf1.sparse_split(**options)
+
+
 def _two_numbers_and_value(arguments: tuple[Any, ...], options: dict[str, Any]) -> bool:
     return len(arguments) == 2 and all(map(_is_number, arguments)) and "value" in options
 
@@ -126,6 +135,9 @@ def _named(order: tuple[str, ...], arguments: tuple[Any, ...], options: dict[str
 
 
 def _is_number(value: Any) -> bool:
+    """Whether it is one integer, also as a tensor."""
     if isinstance(value, bool):
         return False
+    if tf.is_tensor(value) and not isinstance(value, tf.SparseTensor):
+        return bool(value.shape.rank == 0 and value.dtype.is_integer)
     return isinstance(value, numbers.Integral) or (isinstance(value, np.ndarray) and value.ndim == 0)

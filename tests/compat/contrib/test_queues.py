@@ -55,7 +55,7 @@ def test_bucket_by_sequence_length(engine: str, smaller: bool) -> None:
     def build():
         length, values = source()
         lengths, outputs = tf.contrib.training.bucket_by_sequence_length(
-            length, {"values": values}, 3, [3, 6], dynamic_pad=True, allow_smaller_final_batch=smaller
+            length, {"values": values}, 3, np.array([3, 6]), dynamic_pad=True, allow_smaller_final_batch=smaller
         )
         return {"lengths": lengths, **outputs}
 
@@ -265,6 +265,21 @@ def test_readers_that_parse_one_by_one(files: list[str]) -> None:
     np.testing.assert_array_equal(np.concatenate([batch["number"] for batch in batches(build)]), np.arange(22))
 
 
+def test_files_of_a_list_are_read_as_tf1_did(files: list[str], tmp_path: Path) -> None:
+    odd = tmp_path / "odd[0]*.tfrecord"
+    odd.write_bytes(Path(files[0]).read_bytes())
+
+    def numbers(paths):
+        def build():
+            examples = tf.contrib.learn.read_batch_examples(paths, 11, tf.TFRecordReader, False, 1)
+            return tf.parse_example(examples, {"number": FEATURES["number"]})["number"]
+
+        return np.concatenate(batches(build)).tolist()
+
+    assert numbers(files[::-1]) == list(range(22))  # in the order of the names
+    assert numbers(str(odd)) == list(range(11))
+
+
 def test_arguments_of_readers_that_cannot_work(tmp_path: Path) -> None:
     read = tf.contrib.learn.read_batch_examples
     with pytest.raises(InvalidArgument, match="no file matches"):
@@ -274,6 +289,10 @@ def test_arguments_of_readers_that_cannot_work(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     with pytest.raises(InvalidArgument, match="from 1 to queue_capacity"):
         read(str(tmp_path / "a"), 40, tf.TFRecordReader, queue_capacity=20)
+    with pytest.raises(InvalidArgument, match=r"from 1 to queue_capacity .*; got None"):
+        read(str(tmp_path / "a"), None, tf.TFRecordReader)
+    with tf2.Graph().as_default(), pytest.raises(InvalidArgument, match="reader must be a class or function"):
+        read(str(tmp_path / "a"), 4, tf.TFRecordReader())
 
 
 def test_run_n_and_run_feeds() -> None:

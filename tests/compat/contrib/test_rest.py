@@ -211,6 +211,7 @@ def test_columns_describe_what_to_parse() -> None:
         layers.crossed_column([words, layers.sparse_column_with_keys("colour", ["red"])], 10),
         layers.weighted_sparse_column(layers.sparse_column_with_integerized_feature("id", 9), "weight"),
     ]
+    assert layers.create_feature_spec_for_parsing(set(columns)) == layers.create_feature_spec_for_parsing(columns)
     assert layers.create_feature_spec_for_parsing(columns) == {
         "age": tf.FixedLenFeature([1], tf.float32, None),
         "pixels": tf.FixedLenFeature([2], tf.float32, [0.5, 0.5]),
@@ -279,6 +280,8 @@ def test_hparams() -> None:
         hparams.add_hparam("values", 1)
     with pytest.raises(InvalidArgument, match="is int"):
         tf.contrib.training.HParams(n=1).set_hparam("n", 1.5)
+    with pytest.raises(InvalidArgument, match="n was None at first"):
+        tf.contrib.training.HParams(n=None).parse("n=3")
 
 
 def test_staging_area() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 import tensorflow as tf
@@ -105,7 +106,7 @@ def bucket_by_sequence_length(
         InvalidArgument: The boundaries are no increasing integers, and as `bucket`.
     """
     boundaries = list(bucket_boundaries)
-    if not boundaries or any(not isinstance(edge, int) for edge in boundaries):
+    if not boundaries or any(not isinstance(edge, Integral) for edge in boundaries):
         raise InvalidArgument(f"bucket_boundaries must be a list of integers that is not empty; got {boundaries}")
     if any(right <= left for left, right in itertools.pairwise(boundaries)):
         raise InvalidArgument(f"bucket_boundaries must increase; got {boundaries}")

@@ -29,6 +29,9 @@ class FeatureColumn:
     config: Mapping[str, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    def __hash__(self) -> int:  # programs make sets of columns; the settings of a column cannot be hashed
+        return hash(self.key)
+
     @property
     def key(self) -> str:
         """The name by which columns are sorted."""
@@ -163,7 +166,7 @@ def create_feature_spec_for_parsing(feature_columns: Iterable[FeatureColumn]) ->
         InvalidArgument: Two columns describe one feature differently, or something is no column of this module.
     """
     spec: dict[str, Any] = {}
-    for column in feature_columns:
+    for column in sorted(feature_columns, key=lambda column: getattr(column, "key", "")):
         if not isinstance(column, FeatureColumn):
             raise InvalidArgument(
                 f"create_feature_spec_for_parsing takes columns of tf.contrib.layers; got {type(column).__name__}. "

@@ -158,6 +158,8 @@ def _read(name: str, kind: type, text: str) -> Any:
         if text.lower() not in ("true", "false", "1", "0"):
             raise InvalidArgument(f"{name} must be true or false; got {text!r}")
         return text.lower() in ("true", "1")
+    if kind is type(None):
+        raise InvalidArgument(f"{name} was None at first, so that the type of {text!r} is unknown: use set_hparam")
     try:
         return kind(text)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any
 
 import tensorflow as tf
@@ -29,7 +30,7 @@ def read_batch_examples(
     """Batches of the records of files: a string vector, or what ``parse_fn`` makes of single records, batched.
 
     Args:
-        file_pattern: A path or pattern, or a list of them.
+        file_pattern: A path or pattern, or a list of them; read in the order of the names unless ``randomize_input``.
         batch_size: Records of a batch. With ``num_epochs`` the last batch holds what is left.
         reader: A class or function that gives an object with ``read``, such as tf.TFRecordReader.
         randomize_input: Shuffle the files, and the records as far as the queue reaches.
@@ -77,6 +78,10 @@ def read_keyed_batch_examples(
     """As `read_batch_examples`, and the readers' keys: a pair (keys, examples)."""
     files = _files(file_pattern)
     _check(batch_size, queue_capacity, num_threads, read_batch_size, num_epochs)
+    if not callable(reader):
+        raise InvalidArgument(f"reader must be a class or function, such as tf.TFRecordReader; got {reader!r}")
+    if not randomize_input:
+        files.sort()  # as TF1 did, also a list
     with tf1.name_scope(name, "read_batch_examples", [file_pattern]):
         queue = tf1.train.string_input_producer(
             files, num_epochs=num_epochs, shuffle=randomize_input, seed=seed, name="file_names"
@@ -248,7 +253,9 @@ def _files(file_pattern: Any) -> list[str]:
         raise InvalidArgument("file_pattern is empty: there is nothing to read")
     files: list[str] = []
     for pattern in patterns:
-        found = sorted(tf.io.gfile.glob(str(pattern) if not isinstance(pattern, bytes) else pattern.decode()))
+        path = pattern.decode() if isinstance(pattern, bytes) else str(pattern)
+        # A file is taken as it is: its name may hold what a pattern would read otherwise.
+        found = [path] if tf.io.gfile.exists(path) else sorted(tf.io.gfile.glob(path))
         if not found:
             raise InvalidArgument(f"no file matches {pattern!r}")
         files += found
@@ -256,8 +263,8 @@ def _files(file_pattern: Any) -> list[str]:
 
 
 def _check(batch_size: Any, capacity: int, threads: int, read_batch_size: int, num_epochs: int | None) -> None:
-    if isinstance(batch_size, int) and not 0 < batch_size <= capacity:
-        raise InvalidArgument(f"batch_size must be from 1 to queue_capacity ({capacity}); got {batch_size}")
+    if not tf.is_tensor(batch_size) and (not isinstance(batch_size, Integral) or not 0 < int(batch_size) <= capacity):
+        raise InvalidArgument(f"batch_size must be from 1 to queue_capacity ({capacity}); got {batch_size!r}")
     if capacity < 2:
         raise InvalidArgument(f"queue_capacity must be at least 2; got {capacity}")
     if threads < 1:
