@@ -184,6 +184,20 @@ _LEARN = (
         )
         for name in ("numpy_input_fn", "pandas_input_fn")
     ),
+    *(
+        rebuilt(
+            f"contrib.learn.preprocessing.{name}",
+            f"contrib.vocabulary:{name}",
+            modern,
+            "other tokens: words in lower case without punctuation",
+        )
+        for name, modern in (
+            ("ByteProcessor", "tf.io.decode_raw(text, tf.uint8, fixed_length=n)"),
+            ("CategoricalVocabulary", "tf.keras.layers.StringLookup"),
+            ("VocabularyProcessor", "tf.keras.layers.TextVectorization"),
+            ("tokenizer", "tf.keras.layers.TextVectorization(split=)"),
+        )
+    ),
     rebuilt("contrib.learn.run_n", "contrib.learn_runs:run_n", "for batch in dataset.take(n)"),
     rebuilt("contrib.learn.run_feeds", "contrib.learn_runs:run_feeds", "a tf.function in a loop"),
     rebuilt("contrib.learn.ModeKeys", "contrib.learn_runs:ModeKeys", "the argument training= of a Keras layer"),
