@@ -283,6 +283,21 @@ thread.daemon = True
 thread.start()
 print([float(sess.run(total)) for _ in range(5)])
 """,
+    steps_beside=RECORDS
+    + """
+slim = tf.contrib.slim
+_, line = slim.parallel_reader.parallel_read(
+    [path] * 2, tf.TextLineReader, num_readers=4, shuffle=False, capacity=6, min_after_dequeue=0)
+batch = tf.train.batch([tf.reshape(line, [])], 2, num_threads=2, capacity=4)
+sv = tf.train.Supervisor(logdir=None, summary_op=None)
+with sv.managed_session(start_standard_services=False) as sess:
+    sv.loop(0.001, lambda: sess.run(batch))
+    threads = sv.start_queue_runners(sess)
+    for _ in range(60):
+        sess.run(batch)
+    sv.stop(threads)
+print("done")
+""",
     tf2_in_part="import tensorflow as tf\nfor batch in tf.data.Dataset.range(5).batch(2):\n    print(batch)\n",
 )
 

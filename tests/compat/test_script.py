@@ -109,6 +109,7 @@ ALL_ENGINES = {
     "later_pipeline": "[0, 1, 2]\n[100, 101, 102] [3, 4, 5]\n",
     "chooses_queues": "[[0, 1, 2], [100, 101, 102], [3, 4, 5], [103, 104, 105]]\n",
     "fed_by_threads": "[0.0, 1.0, 2.0]\n[3.0, 4.0, 5.0]\n[6.0, 7.0, 8.0]\nend\n",
+    "steps_beside": "done\n",
     "feeds_for_ever": "[3.0, 12.0, 21.0, 30.0, 39.0]\n",
 }
 OPTIONS = ("not_started", "endless", "endless_for", "main", *ALL_ENGINES)

@@ -135,6 +135,7 @@ class ProgramSession:
         self._stall_timeout = stall_timeout
         self._lockstep: Lockstep | None = None
         self._watchdog: Watchdog | None = None
+        self._starting = threading.RLock()  # a Supervisor's threads run steps while the program starts its runners
         self._plans: dict[tuple[Any, ...], Plan] = {}
         self._known: dict[Any, Plan] = {}  # the same, by what is told of fetches at a glance
         self._steps: dict[tuple[str, ...], int] = {}
@@ -157,6 +158,10 @@ class ProgramSession:
     def start_runner(self, runner: Any, coord: Any, *, start: bool) -> list[threading.Thread]:
         """What the program's ``runner.create_threads(session, coord)`` does here; returns the threads, if any."""
         self.coord.link(coord)
+        with self._starting:
+            return self._start_runner(runner, coord, start=start)
+
+    def _start_runner(self, runner: Any, coord: Any, *, start: bool) -> list[threading.Thread]:
         self.state.check_rewired()
         if self.state.is_replaced(runner):
             self.watch()
@@ -219,14 +224,20 @@ class ProgramSession:
 
     def before_first_step(self, plan: Plan) -> None:
         """What comes before the first step that takes something from a queue, in each way of calling it."""
-        self._start_waiting_runners()
-        self.watch()
-        if self.state.rewired is not None:
-            # Those that use a lookup table; the program made its own group of initialisers before they were there.
-            new = [op for op in self.state.rewired.initializers if op.name not in self._iterators_made]
-            self._iterators_made.update(op.name for op in new)
-            self.session.run(new)
-        plan.begun = True
+        with self._starting:
+            self._start_waiting_runners()
+            if self.state.engine == "lockstep" and threading.current_thread() is not threading.main_thread():
+                # A thread of a Supervisor's may come before the program has started its runners: what it takes must be
+                # known. (If the main thread does, it has forgotten them, which it is told.)
+                self._initialise_locals()
+                self._start_lockstep()
+            self.watch()
+            if self.state.rewired is not None:
+                # Those that use a lookup table; the program made its own group of initialisers before they were there.
+                new = [op for op in self.state.rewired.initializers if op.name not in self._iterators_made]
+                self._iterators_made.update(op.name for op in new)
+                self.session.run(new)
+            plan.begun = True
 
     def _start_waiting_runners(self) -> None:
         """Start the runners that were thought to be none of ours, now that their queues stay queues."""
@@ -250,7 +261,8 @@ class ProgramSession:
             found = self._known.get(glance)
             if found is not None:
                 return found
-        return self._look_closely(fetches, glance)
+        with self._starting:
+            return self._look_closely(fetches, glance)
 
     def _look_closely(self, fetches: Any, glance: Any) -> Plan:
         leaves: list[Any] = []

@@ -377,7 +377,8 @@ class Lockstep:
         try:
             if all(cut.is_complete() for cut in lane.cuts if cut.fed):
                 feeds = [value for cut in lane.cuts if cut.fed for value in cut.take()]
-                result = self._unlocked(lane, lambda: run(*feeds))
+                with lane.under_way(direct=direct):
+                    result = self._unlocked(lane, lambda: run(*feeds))
             else:
                 # The end of one of them: the dequeue itself says so in TensorFlow's words.
                 self._original_run([self._outputs(cut) for cut in lane.cuts if cut.fed and cut.at_end()])

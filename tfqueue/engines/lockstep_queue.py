@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,7 @@ class QueueState:
         self.pending: Pending | None = None
         self.external = not model.enqueues
         self.changes = 0  # how often its size was changed or asked for
+        self.coming = self.going = 0  # what runs that others do not wait for will add and take
         self._closed = False
         self._size: int | None = None
         self._graph = graph
@@ -153,12 +154,13 @@ class QueueState:
             self._size = max(self._size - count, 0)
 
     def room(self) -> int:
-        """How many elements can be enqueued."""
-        return self.capacity - self.size()
+        """How many elements can be enqueued, those on their way counted as if they were there."""
+        return self.capacity - self.size() - self.coming
 
     def available(self) -> int:
         """How many elements can be dequeued: an open shuffle queue keeps its min_after_dequeue."""
-        return self.size() if self.closed else self.size() - self.model.min_after_dequeue
+        left = self.size() - self.going
+        return left if self.closed else left - self.model.min_after_dequeue
 
     def in_turn(self) -> Iterator[Lane]:
         """The lanes that have not ended, beginning with the one whose turn it is."""
@@ -353,6 +355,28 @@ class Lane:
     def may_wait(self) -> bool:
         """Whether a run can have to wait for something that is not in the schedule."""
         return any(cut.may_wait for cut in self.cuts)
+
+    @contextmanager
+    def under_way(self, *, direct: bool) -> Iterator[None]:
+        """While open, what a run will add and take is kept for it: another thread's step may run other lanes meanwhile.
+
+        Args:
+            direct: Whether the run itself enqueues; else it computes an unknown number of elements to be enqueued.
+        """
+        added = (self.static_count or 0) if self.many else 1
+        coming = [(state, added if direct else state.capacity) for state in self.targets]
+        going = [(c.queue, c.batch_size) for c in self.cuts if c.certain and not c.fed and c.queue and c.batch_size]
+        for state, count in coming:
+            state.coming += count
+        for state, count in going:
+            state.going += count
+        try:
+            yield
+        finally:
+            for state, count in coming:
+                state.coming -= count
+            for state, count in going:
+                state.going -= count
 
     def has_room(self) -> bool:
         """Whether its next element fits into every queue that it fills."""
