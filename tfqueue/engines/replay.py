@@ -8,6 +8,7 @@ as the state of a scan; nothing in it is Python, so it can be saved, restored an
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -85,6 +86,10 @@ class _Contents:
             )
         # Elements of any shape are kept as strings.
         self.fixed = [leaf.shape.is_fully_defined() for leaf in self.leaves]
+        self.parts = [
+            (leaf.dtype, leaf.shape.as_list()) if fixed else (tf.string, [])
+            for leaf, fixed in zip(self.leaves, self.fixed, strict=True)
+        ]
 
     def store(self, *element: Any) -> tuple[Any, ...]:
         values = tf.nest.flatten(element if len(element) != 1 else element[0])
@@ -108,13 +113,44 @@ class _Contents:
         ]
         return tf.nest.pack_sequence_as(self.spec, leaves)
 
-    def empty_rows(self, count: int) -> tuple[Any, ...]:
-        """Rows without meaning, one tensor for each component."""
-        rows = []
-        for leaf, fixed in zip(self.leaves, self.fixed, strict=True):
-            dtype, shape = (leaf.dtype, leaf.shape.as_list()) if fixed else (tf.string, [])
-            rows.append(tf.fill([count, *shape], "") if dtype == tf.string else tf.zeros([count, *shape], dtype))
-        return tuple(rows)
+    def empty_rows(self) -> tuple[Any, ...]:
+        """No elements, one tensor for each component."""
+        return tuple(tf.zeros([0, *shape], dtype) for dtype, shape in self.parts)
+
+    def empty(self) -> _Buffer:
+        """The queue before the first element."""
+        lists = tuple(
+            tf.raw_ops.TensorListReserve(
+                element_shape=tf.constant(shape, tf.int32), num_elements=self.capacity, element_dtype=dtype
+            )
+            for dtype, shape in self.parts
+        )
+        return _Buffer(lists, tf.range(self.capacity, dtype=tf.int64), tf.constant(0, tf.int64))
+
+    def put(self, lists: tuple[Any, ...], slots: Any, values: list[Any]) -> tuple[Any, ...]:
+        """Store elements in slots."""
+        places = tf.cast(slots, tf.int32)
+        return tuple(
+            tf.raw_ops.TensorListScatterIntoExistingList(input_handle=kept, tensor=value, indices=places)
+            for kept, value in zip(lists, values, strict=True)
+        )
+
+    def take(self, lists: tuple[Any, ...], slots: Any, *, behind: list[Any] | None = None) -> list[Any]:
+        """The elements of slots; slots from ``capacity`` on are the rows of ``behind``."""
+        out = []
+        here = slots < self.capacity
+        places = tf.cast(slots if behind is None else tf.boolean_mask(slots, here), tf.int32)
+        for number, (kept, (dtype, shape)) in enumerate(zip(lists, self.parts, strict=True)):
+            value = tf.raw_ops.TensorListGather(
+                input_handle=kept, indices=places, element_shape=tf.constant(shape, tf.int32), element_dtype=dtype
+            )
+            value = tf.ensure_shape(value, [None, *shape])
+            if behind is not None:
+                after = tf.gather(behind[number], tf.boolean_mask(slots, tf.logical_not(here)) - self.capacity)
+                order = tf.concat([tf.where(here), tf.where(tf.logical_not(here))], axis=0)[:, 0]
+                value = tf.gather(tf.concat([value, after], axis=0), tf.math.invert_permutation(order))
+            out.append(value)
+        return out
 
     def words(self, first: Any, count: Any) -> Any:
         return philox.words(self.seed, self.seed2, first, count)
@@ -122,27 +158,51 @@ class _Contents:
 
 def _chunks(flat: Any, queue: _Contents, size: int) -> Any:
     """The elements in chunks of ``size``; after the last, which is smaller or empty, empty ones without end."""
-    empty = tf.data.Dataset.from_tensors(queue.empty_rows(0)).repeat()
+    empty = tf.data.Dataset.from_tensors(queue.empty_rows()).repeat()
     return flat.batch(size).concatenate(empty)
 
 
-def _put(rows: tuple[Any, ...], places: Any, values: list[Any]) -> tuple[Any, ...]:
-    return tuple(
-        tf.tensor_scatter_nd_update(row, places[:, tf.newaxis], value) for row, value in zip(rows, values, strict=True)
-    )
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    """What is in the queue.
+
+    The elements stay where they are; what is drawn and moved are the numbers of their slots. A tensor of all elements
+    would be copied in every step, a list of them is not.
+
+    Attributes:
+        lists: For each component the variant of a list of tensors, one for each slot.
+        slots: int64 of shape [capacity]: the slot of the element at each position of the queue; behind the last
+            element the slots that are free.
+        size: The number of elements, an int64 scalar.
+    """
+
+    lists: tuple[Any, ...]
+    slots: Any
+    size: Any
+
+    def state(self) -> tuple[Any, ...]:
+        """The same as tensors."""
+        return self.lists, self.slots, self.size
 
 
-def _fill(queue: _Contents, rows: tuple[Any, ...], size: Any, incoming: list[Any]) -> tuple[Any, Any, list[Any]]:
-    """Enqueue as many of the incoming elements as there is room for."""
-    count = tf.minimum(queue.capacity - size, tf.shape(incoming[0], out_type=tf.int64)[0])
-    rows = _put(rows, size + tf.range(count), [value[:count] for value in incoming])
-    return rows, size + count, [value[count:] for value in incoming]
+def _fill(queue: _Contents, buffer: _Buffer, incoming: list[Any]) -> tuple[_Buffer, list[Any]]:
+    """Enqueue as many of the incoming elements as there is room for; returns the others, too."""
+    count = tf.minimum(queue.capacity - buffer.size, tf.shape(incoming[0], out_type=tf.int64)[0])
+    free = buffer.slots[buffer.size : buffer.size + count]
+    lists = queue.put(buffer.lists, free, [value[:count] for value in incoming])
+    return _Buffer(lists, buffer.slots, buffer.size + count), [value[count:] for value in incoming]
 
 
-def _draw(queue: _Contents, rows: tuple[Any, ...], size: Any, drawn: Any, count: Any) -> tuple[Any, list[Any]]:
+def _draw(queue: _Contents, buffer: _Buffer, drawn: Any, count: Any) -> tuple[_Buffer, list[Any]]:
+    """Dequeue ``count`` elements."""
+    size, slots = buffer.size, buffer.slots
     taken, holes, fillers = philox.drawn_positions(queue.words(drawn, count), size)
-    out = [tf.gather(row, taken) for row in rows]
-    return _put(rows, holes, [tf.gather(row, fillers) for row in rows]), out
+    leaving = tf.gather(slots, taken)
+    places = tf.concat([holes, tf.range(size - count, size)], axis=0)
+    slots = tf.tensor_scatter_nd_update(
+        slots, places[:, tf.newaxis], tf.concat([tf.gather(slots, fillers), leaving], axis=0)
+    )
+    return _Buffer(buffer.lists, slots, size - count), queue.take(buffer.lists, leaving)
 
 
 def _in_batches(flat: Any, queue: _Contents, batch: int, drop_remainder: bool) -> Any:
@@ -151,10 +211,11 @@ def _in_batches(flat: Any, queue: _Contents, batch: int, drop_remainder: bool) -
     zero = tf.constant(0, tf.int64)
 
     def step(state: Any, chunk: Any) -> Any:
-        rows, size, drawn, waiting = state
+        contents, drawn, waiting = state
         ended = tf.shape(chunk[0])[0] < batch
         incoming = [tf.concat(pair, axis=0) for pair in zip(waiting, chunk, strict=True)]
-        rows, size, left = _fill(queue, rows, size, incoming)
+        buffer, left = _fill(queue, _Buffer(*contents), incoming)
+        size = buffer.size
         closed = tf.logical_and(ended, size < queue.capacity)
         available = tf.where(
             closed,
@@ -164,10 +225,10 @@ def _in_batches(flat: Any, queue: _Contents, batch: int, drop_remainder: bool) -
         if drop_remainder:
             available = tf.where(available < batch, zero, available)
         over = tf.logical_and(closed, tf.equal(available, 0))
-        rows, out = _draw(queue, rows, size, drawn, available)
-        return (rows, size - available, drawn + available, tuple(left)), (over, tuple(out))
+        buffer, out = _draw(queue, buffer, drawn, available)
+        return (buffer.state(), drawn + available, tuple(left)), (over, tuple(out))
 
-    state = (queue.empty_rows(queue.capacity), zero, zero, queue.empty_rows(0))
+    state = (queue.empty().state(), zero, queue.empty_rows())
     steps = _chunks(flat, queue, batch).scan(state, plain(step))
     steps = steps.take_while(plain(lambda over, _: tf.logical_not(over)))
     batches = steps.filter(plain(lambda _, out: tf.shape(out[0])[0] > 0)).map(plain(lambda _, out: out))
@@ -183,36 +244,39 @@ def _one_by_one(flat: Any, queue: _Contents) -> Any:
     last = queue.capacity - 1
 
     def step(state: Any, chunk: Any) -> Any:
-        rows, size, drawn, finished = state
+        contents, drawn, finished = state
         ended = tf.shape(chunk[0])[0] < _BLOCK
-        rows, size, left = _fill(queue, rows, size, list(chunk))
+        buffer, left = _fill(queue, _Buffer(*contents), list(chunk))
         # While the input lasts: each draw is from a full queue, and a new element comes in behind it. The draw at
         # a place moves the last element there; what is last at draw k is the element that came in before it.
         count = tf.shape(left[0], out_type=tf.int64)[0]
         at = queue.words(drawn, count) % queue.capacity
-        coming = [tf.concat([row[last:], new], axis=0) for row, new in zip(rows, left, strict=True)]
         draw = tf.range(count)
         is_last = tf.equal(at, last)
+        # Elements by number: those in the queue by their slots, those that come in behind them.
         source = tf.where(is_last, draw, philox.previous_equal(at))
-        out = [
-            tf.where(
-                tf.reshape(source >= 0, [-1] + [1] * (row.shape.rank - 1)),
-                tf.gather(new, tf.maximum(source, 0)),
-                tf.gather(row, at),
-            )
-            for row, new in zip(rows, coming, strict=True)
-        ]
+        coming = tf.concat([buffer.slots[last:], queue.capacity + draw], axis=0)
+        leaving = tf.where(source >= 0, tf.gather(coming, tf.maximum(source, 0)), tf.gather(buffer.slots, at))
+        out = queue.take(buffer.lists, leaving, behind=left)
         final = tf.logical_and(philox.is_last_equal(at), tf.logical_not(is_last))
         places = tf.concat([tf.boolean_mask(at, final), [last]], axis=0)
-        fillers = tf.concat([tf.boolean_mask(draw, final), [count]], axis=0)
-        rows = _put(rows, places, [tf.gather(new, fillers) for new in coming])
+        fillers = tf.gather(coming, tf.concat([tf.boolean_mask(draw, final), [count]], axis=0))
+        # What came in and stays gets a slot that has become free.
+        came = fillers >= queue.capacity
+        free = tf.boolean_mask(leaving, leaving < queue.capacity)
+        lists = queue.put(
+            buffer.lists, free, [tf.gather(new, tf.boolean_mask(fillers, came) - queue.capacity) for new in left]
+        )
+        stay = tf.tensor_scatter_nd_update(fillers, tf.where(came), free)
+        slots = tf.tensor_scatter_nd_update(buffer.slots, places[:, tf.newaxis], stay)
+        buffer = _Buffer(lists, slots, buffer.size)
         drawn += count
         # At the end of the input what is left is drawn from a queue that gets shorter.
-        rest = tf.where(ended, size, zero)
-        rows, tail = _draw(queue, rows, size, drawn, rest)
+        rest = tf.where(ended, buffer.size, zero)
+        buffer, tail = _draw(queue, buffer, drawn, rest)
         out = [tf.concat(pair, axis=0) for pair in zip(out, tail, strict=True)]
-        return (rows, size - rest, drawn + rest, ended), (finished, tuple(out))
+        return (buffer.state(), drawn + rest, ended), (finished, tuple(out))
 
-    state = (queue.empty_rows(queue.capacity), zero, zero, tf.constant(False))
+    state = (queue.empty().state(), zero, tf.constant(False))
     steps = _chunks(flat, queue, _BLOCK).scan(state, plain(step))
     return steps.take_while(plain(lambda finished, _: tf.logical_not(finished))).map(plain(lambda _, out: out))
