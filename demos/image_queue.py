@@ -109,15 +109,31 @@ def legacy(shuffle=True):
     )
 
 
-# The tutorial goes on with a session, initialisers, a Coordinator and start_queue_runners, then runs three steps and
-# shows each image by plt.imshow. All of that is the with block; the error of a runner, a hang, and the threads that
-# the tutorial left running after an error are taken care of.
+# The session of the tutorial.
+with tf.Graph().as_default(), tf.Session() as sess:  # mended: a graph of its own, eager execution is the default today
+    images, labels = legacy()
+    # initialize global & local variables
+    init_op = tf.group(tf.global_variables_initializer(), tf.local_variables_initializer())
+    sess.run(init_op)
+    # create a coordinator and run queue runner objects
+    coord = tf.train.Coordinator()
+    threads = tf.train.start_queue_runners(coord=coord)
+    for batch_index in range(3):
+        batch_images, batch_labels = sess.run([images, labels])
+        # mended: plt.imshow and plt.show for each image, which wait for somebody to close the window
+        print("batch", batch_index, batch_images.shape, "labels", sorted(batch_labels.tolist()))  # mended: batch_lables
+    # close threads
+    coord.request_stop()
+    coord.join(threads)
+    # mended: no sess.close() here, the with block closes it
+
+# The same with tfqueue: the with block starts and stops everything, the loop ends with the data, and the error of a
+# runner, a hang, and the threads that the tutorial leaves running after an error are taken care of.
 with tfqueue.QueuePipeline(legacy) as pipeline:
-    for batch_index, (batch_images, batch_labels) in enumerate(pipeline):
-        # mended: batch_lables, and print is a function
-        print("batch", batch_index, "labels", sorted(batch_labels.tolist()))
+    for batch_index, batch in enumerate(pipeline):
         if batch_index == 0:
-            views.show_batch((batch_images, batch_labels), folder / "batch.png")
+            views.show_batch(batch, folder / "batch.png")
+print("batches of tfqueue:", batch_index + 1)
 
 
 # -- 3. the twin, written by hand -----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import numpy as np
 
 import tfqueue
 import tfqueue.compat.v1 as tf  # mended: the names of TF1 live here today; tf.keras is tf_keras, which has graphs
+from tfqueue.compat.estimator import run_input_fn
 from tfqueue.compat.keras import create_generator_tf_dataset, tfdata_generator
 
 # What Keras says of the old ways.
@@ -274,8 +275,14 @@ eval_spec = tf.estimator.EvalSpec(
     steps=1,  # mended: the dataset repeats without end
 )
 
+# The input function by itself, without an estimator.
+features, labels = next(run_input_fn(eval_spec.input_fn))
+alone = np.array_equal(features[input_name], floats(x_test)) and np.array_equal(labels.argmax(1), y_test)
+print(f"5. the input function by itself gives the pictures of the test: {alone}")
+assert alone
+
 result, _ = tf.estimator.train_and_evaluate(estimator, train_spec, eval_spec)
-print(f"5. the estimator after step {result['global_step']}: accuracy {result['accuracy']:.3f}")
+print(f"   the estimator after step {result['global_step']}: accuracy {result['accuracy']:.3f}")
 assert result["accuracy"] > 0.9
 
 

@@ -77,6 +77,8 @@ SOURCES = {
     "contrib.learn.python": "contrib.learn",
     "contrib.learn.python.learn": "contrib.learn",
     "contrib.learn.python.learn.learn_io": "contrib.learn",
+    "contrib.learn.python.learn.preprocessing": "contrib.learn.preprocessing",
+    "contrib.learn.python.learn.preprocessing.text": "contrib.learn.preprocessing",
     "contrib.learn.python.learn.learn_io.graph_io": "contrib.learn",
     "contrib.learn.python.learn.datasets": "contrib.learn.python.learn.datasets",
     "contrib.learn.python.learn.datasets.mnist": "contrib.learn.python.learn.datasets.mnist",
