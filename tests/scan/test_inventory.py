@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -201,6 +202,98 @@ def test_notebooks_tell_cell_and_line(tmp_path: Path) -> None:
     assert "cell 3, line 3: tf.train.batch" in str(inventory)
 
 
+def test_a_notebook_is_read_but_for_the_cells_that_cannot_be(tmp_path: Path) -> None:
+    sources = [
+        "import tensorflow as tf\nnames = !ls\nrows = %sql select 1\n%time a = tf.train.batch([1], 2)",
+        "this is = = no Python",
+        "%%writefile reader.py\nimport tensorflow as tf\nb = tf.train.shuffle_batch([1], 2, 4, 2)",
+        "%%writefile notes.txt\ntf.train.batch( what",
+        "%timeit -n 3 tf.train.batch_join([[a]], 2)",
+    ]
+    cells = [{"cell_type": "code", "source": source} for source in sources]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    inventory = scan(tmp_path / "a.ipynb")
+    assert [(use.cell, use.line, use.name) for use in inventory.uses] == [
+        (1, 4, "tf.train.batch"),
+        (3, 3, "tf.train.shuffle_batch"),
+        (5, 1, "tf.train.batch_join"),
+    ]
+    assert [(problem.cell, problem.line) for problem in inventory.problems] == [(2, 1)]
+
+
+PRIVATE = """\
+from tensorflow.python.ops import data_flow_ops, io_ops, parsing_ops
+from tensorflow.python.training import input as input_lib
+from tensorflow.python.training.queue_runner import QueueRunner, add_queue_runner
+names = input_lib.string_input_producer(["a"])
+_, record = io_ops.TFRecordReader().read(names)
+queue = data_flow_ops.FIFOQueue(3, ["int32"])
+add_queue_runner(QueueRunner(queue, [queue.enqueue(parsing_ops.decode_raw(record, "int32"))]))
+"""
+
+
+def test_names_from_the_files_of_tensorflow_itself_are_found(tmp_path: Path) -> None:
+    assert found(inventory_of(tmp_path, PRIVATE)) == [
+        (4, "producer", "tf.train.string_input_producer"),
+        (5, "reader", "tf.TFRecordReader().read"),
+        (5, "reader", "tf.TFRecordReader"),
+        (6, "queue", "tf.FIFOQueue"),
+        (7, "runner", "tf.train.add_queue_runner"),
+        (7, "runner", "tf.train.QueueRunner"),
+        (7, "queue", "tf.FIFOQueue().enqueue"),
+        (7, "parse", "tf.decode_raw"),
+    ]
+
+
+def test_what_is_done_with_a_batch_is_no_stage_before_it(tmp_path: Path) -> None:
+    text = SOUND + "image = tf.image.resize_bilinear(batch, [2, 2])\n"
+    assert str(inventory_of(tmp_path, text).pipelines[0]) == "string_input_producer -> TextLineReader -> batch"
+
+
+def test_an_estimator_starts_the_runners_of_its_input_function(tmp_path: Path) -> None:
+    text = SOUND.partition("with tf.Session")[0].replace('(["a"])', '(["a"], num_epochs=1)')
+    codes = {"runners-not-started", "epochs-without-local-init"}
+    assert {risk.code for risk in inventory_of(tmp_path, text).risks} >= codes
+    estimated = text + "tf.estimator.Estimator(None).train(None)\n"
+    assert not {risk.code for risk in inventory_of(tmp_path, estimated).risks} & codes
+
+
+def test_encodings_and_what_is_no_file(tmp_path: Path) -> None:
+    text = "import tensorflow as tf\n# caf\xe9\ntf.train.batch([1], 2)\n"
+    for name, data in {
+        "bom": text.encode("utf-8-sig"),
+        "latin": text.encode("latin-1"),
+        "utf16": text.encode("utf-16"),
+        "crlf": text.replace("\n", "\r\n").encode(),
+    }.items():
+        (tmp_path / f"{name}.py").write_bytes(data)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.py")  # reading it would wait for ever
+        with pytest.raises(InvalidArgument, match="neither a Python source"):
+            scan(tmp_path / "pipe.py")
+    inventory = scan(tmp_path)
+    assert [(Path(use.path).stem, use.line) for use in inventory.uses] == [
+        ("bom", 3),
+        ("crlf", 3),
+        ("latin", 3),
+        ("utf16", 3),
+    ]
+    assert [Path(problem.path).name for problem in inventory.problems] == ["gone.py"]
+    assert "  cannot be read: No such file" in str(inventory)
+    (tmp_path / "empty").mkdir()
+    assert str(scan(tmp_path / "empty")) == "no Python source or notebook found"
+
+
+def test_a_generated_file_is_read_in_one_pass(tmp_path: Path) -> None:
+    """The work grows with the file, and not with its square: thousands of equal lines are looked at once each."""
+    lines = [f"y{n} = tf.train.batch([tf.constant({n})], 2)" for n in range(3000)]
+    inventory = inventory_of(tmp_path, "\n".join(["import tensorflow as tf", *lines]))
+    assert len(inventory.pipelines) == 3000
+    assert len(str(inventory).splitlines()) < 20
+
+
 def test_installed_packages_and_hidden_folders_are_left_out(tmp_path: Path) -> None:
     for folder in (".git", "venv", "lib/site-packages", "__pycache__"):
         (tmp_path / folder).mkdir(parents=True)
@@ -221,6 +314,8 @@ def test_the_command_prints_a_table_or_json_and_gives_the_exit_code(tmp_path: Pa
     assert json.loads(capsys.readouterr().out)["pipelines"][0]["stages"][-1] == "tf.train.shuffle_batch"
     assert main(["scan", str(tmp_path / "nothing")]) == 2
     assert "there is no file or folder" in capsys.readouterr().err
+    assert main(["scan", str(tmp_path / "train.py"), "--json", str(tmp_path / "no" / "x.json")]) == 2
+    assert "x.json cannot be written: No such file" in capsys.readouterr().err
     with pytest.raises(InvalidArgument, match="neither a Python source"):
         scan(tmp_path / "out.json")
 

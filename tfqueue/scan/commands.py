@@ -27,6 +27,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: Namespace) -> int:
     """Run ``scan``; returns the exit code."""
+    from tfqueue.errors import InvalidArgument
     from tfqueue.scan.scanning import scan
     from tfqueue.scan.text import table
 
@@ -36,6 +37,9 @@ def run(arguments: Namespace) -> int:
         print(text)
         return inventory.exit_code
     if arguments.json:
-        Path(arguments.json).write_text(text + "\n", encoding="utf-8")
+        try:
+            Path(arguments.json).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidArgument(f"--json: {arguments.json} cannot be written: {error.strerror}") from error
     print(table(inventory, arguments.width))
     return inventory.exit_code

@@ -10,8 +10,26 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+# TensorFlow's own files, from which programs imported what has a public name, too.
+_PRIVATE = {
+    "client.session": "tf",
+    "framework.load_library": "tf",
+    "ops.data_flow_ops": "tf",
+    "ops.image_ops": "tf.image",
+    "ops.io_ops": "tf",
+    "ops.parsing_ops": "tf",
+    "ops.script_ops": "tf",
+    **dict.fromkeys(
+        (
+            f"training.{name}"
+            for name in ("coordinator", "input", "monitored_session", "queue_runner", "queue_runner_impl", "supervisor")
+        ),
+        "tf.train",
+    ),
+}
 # The beginning of a full module name, and what stands for it.
 _ROOTS = (
+    *((f"tensorflow.python.{name}", public) for name, public in _PRIVATE.items()),
     ("tensorflow.compat.v1", "tf"),
     ("tensorflow.compat.v2", "tf2"),
     ("tfqueue.compat.v1", "tf"),
@@ -64,10 +82,21 @@ class Resolved:
     Attributes:
         references: Every use of a TensorFlow name, in the order of the source.
         calls: Of each function, the names of the functions of the same source that it mentions.
+        scopes: What `tfqueue.scan.pipelines.scope_of` has found so far.
     """
 
     references: list[Reference] = field(default_factory=list)
     calls: dict[str, set[str]] = field(default_factory=dict)
+    scopes: dict[str, set[str]] = field(default_factory=dict)
+    _by_function: dict[str, list[Reference]] = field(default_factory=dict)
+
+    @property
+    def by_function(self) -> dict[str, list[Reference]]:
+        """The references, by the function that they stand in."""
+        if not self._by_function:
+            for reference in self.references:
+                self._by_function.setdefault(reference.function, []).append(reference)
+        return self._by_function
 
 
 def resolve(tree: ast.Module) -> Resolved:
@@ -194,6 +223,9 @@ class _Visitor(ast.NodeVisitor):
         self._functions.pop()
         self._scopes.pop()
 
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """Nothing is in it; a file of data has millions."""
+
     # -- names that are used -----------------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> None:
@@ -293,6 +325,4 @@ def with_callees(resolved: Resolved, function: str) -> Iterator[str]:
         seen.add(current)
         yield current
         for mentioned in resolved.calls.get(current, ()):
-            pending += [
-                name for name in {r.function for r in resolved.references} if name.rpartition(".")[2] == mentioned
-            ]
+            pending += [name for name in resolved.by_function if name.rpartition(".")[2] == mentioned]

@@ -18,8 +18,10 @@ _MANAGED = (
     "MonitoredSession",
     "SingularMonitoredSession",
     "slim.learning.train",
+    "contrib.training.train",
 )
 _STARTERS = (*_MANAGED, "start_queue_runners", "create_threads", "QueueRunners", "evaluate_once", "evaluation_loop")
+_ESTIMATORS = ("tf.estimator.", "tf.contrib.learn.", "tf.contrib.estimator.", "tf.contrib.tpu.")
 _RESIZES = ("resize_images", "resize_bilinear", "resize_bicubic", "resize_nearest_neighbor", "resize_area")
 _Found = tuple[Reference, str, str]
 
@@ -37,12 +39,13 @@ def risks_of(sources: Sequence[tuple[Source, Resolved]]) -> Iterator[Risk]:
 
 
 def _paired_producers(resolved: Resolved, everywhere: set[str]) -> Iterator[_Found]:
+    every = [r for r in _calls(resolved, "producer") if "match" not in r.name]
     for reference in _calls(resolved, "batch"):
         threads = reference.argument("num_threads")
         if threads is None or (_number(threads) in (None, 1) and isinstance(threads, ast.Constant)):
             continue
         functions = scope_of(resolved, reference.function)
-        producers = [r for r in _calls(resolved, "producer") if r.function in functions and "match" not in r.name]
+        producers = [r for r in every if r.function in functions]
         if len(producers) > 1:
             lines = ", ".join(str(producer.line) for producer in producers)
             yield (
@@ -54,7 +57,7 @@ def _paired_producers(resolved: Resolved, everywhere: set[str]) -> Iterator[_Fou
 
 
 def _epochs(resolved: Resolved, everywhere: set[str]) -> Iterator[_Found]:
-    if _any_of(everywhere, (*_INITIALISERS, *_MANAGED)):
+    if _any_of(everywhere, (*_INITIALISERS, *_MANAGED)) or _is_run_by_estimator(everywhere):
         return
     for reference in resolved.references:
         epochs = reference.argument("num_epochs")
@@ -91,16 +94,12 @@ def _decode_raw(resolved: Resolved, everywhere: set[str]) -> Iterator[_Found]:
 
 
 def _partial_batches(resolved: Resolved, everywhere: set[str]) -> Iterator[_Found]:
+    every = [r for r in _calls(resolved, "producer") if (n := r.argument("num_epochs")) is not None and _is_set(n)]
+    limited = {r.function for r in every}
     for reference in _calls(resolved, "batch"):
         if reference.argument("allow_smaller_final_batch") is not None or not reference.name.startswith("tf.train."):
             continue
-        functions = scope_of(resolved, reference.function)
-        ends = [
-            r
-            for r in _calls(resolved, "producer")
-            if r.function in functions and (epochs := r.argument("num_epochs")) is not None and _is_set(epochs)
-        ]
-        if ends:
+        if limited & scope_of(resolved, reference.function):
             yield (
                 reference,
                 "partial-batch",
@@ -110,7 +109,9 @@ def _partial_batches(resolved: Resolved, everywhere: set[str]) -> Iterator[_Foun
 
 
 def _not_started(resolved: Resolved, everywhere: set[str]) -> Iterator[_Found]:
-    if _any_of(everywhere, _STARTERS) or any(name.startswith("tfqueue.") for name in everywhere):
+    if _any_of(everywhere, _STARTERS) or _is_run_by_estimator(everywhere):
+        return
+    if any(name.startswith("tfqueue.") for name in everywhere):
         return
     for reference in _calls(resolved, "batch"):
         yield (
@@ -195,6 +196,11 @@ def _calls(resolved: Resolved, kind: str) -> list[Reference]:
 
 def _any_of(names: set[str], endings: tuple[str, ...]) -> bool:
     return any(name.endswith(endings) for name in names)
+
+
+def _is_run_by_estimator(names: set[str]) -> bool:
+    """Whether an estimator is here, which calls input functions in a session with its runners started."""
+    return any(name.startswith(_ESTIMATORS) and name.rpartition(".")[2][:1].isupper() for name in names)
 
 
 def _number(node: ast.expr) -> int | None:

@@ -27,7 +27,7 @@ def scan(path: str | PathLike[str]) -> Inventory:
     root = Path(path)
     if not root.exists():
         raise InvalidArgument(f"there is no file or folder {root} (current folder: {Path.cwd()})")
-    if root.is_file() and root.suffix not in (".py", ".ipynb"):
+    if not root.is_dir() and not (root.is_file() and root.suffix in (".py", ".ipynb")):
         raise InvalidArgument(f"{root} is neither a Python source (.py) nor a notebook (.ipynb)")
     files = 0
     sources: list[tuple[Source, Resolved]] = []
@@ -56,7 +56,7 @@ def scan(path: str | PathLike[str]) -> Inventory:
 def _uses(source: Source, resolved: Resolved) -> Iterator[Use]:
     for reference in resolved.references:
         kind = kind_of(reference.name)
-        row = missing(reference.name)
+        row = None if "()." in reference.name else missing(reference.name)  # a method of what is told already
         if kind in ("image", "decode", "python") or (reference.imported and kind is not None):
             kind = None
         if kind is None and row is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import codecs
 import json
 import os
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tfqueue.compat import python2
@@ -16,7 +17,9 @@ from tfqueue.compat import python2
 # A file that mentions none of these uses no TensorFlow, and is not parsed.
 _MENTIONS = re.compile(rb"tensorflow|tf_slim|\btf\.|enqueue|dequeue")
 _SKIPPED = frozenset(("__pycache__", "node_modules", "site-packages", "dist-packages"))
-_MAGIC = re.compile(r"^\s*(?:[%!?]|.*\?\s*$)")
+_MAGIC = re.compile(r"^\s*(?:[%!?]|.*\?\s*$|[\w, ]+=\s*[%!])")
+_TIMED = re.compile(r"^(\s*)%(?:time|timeit|prun|memit)\s+(?:-\w+\s*\d*\s+)*(?=\S)")  # what follows is Python
+_PYTHON_CELLS = ("%%time", "%%capture", "%%prun", "%%writefile")
 _WORD_OF_CONDA = re.compile(r"^(?:pip|conda)\s+\w+")
 
 
@@ -63,8 +66,13 @@ def find(path: Path) -> Iterator[Path]:
             and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
         )
         for name in sorted(files):
-            if name.endswith((".py", ".ipynb")):
+            if name.endswith((".py", ".ipynb")) and _can_be_read(os.path.join(folder, name)):
                 yield Path(folder, name)
+
+
+def _can_be_read(path: str) -> bool:
+    """Whether it is a file, or a link to none, which is told; reading a pipe or device would wait for ever."""
+    return os.path.isfile(path) or not os.path.exists(path)
 
 
 def read(path: Path) -> Source | None:
@@ -73,6 +81,8 @@ def read(path: Path) -> Source | None:
         data = path.read_bytes()
     except OSError as error:
         return Source(path, None, (0, f"cannot be read: {error.strerror}"))
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # of some editors on Windows
+        data = data.decode("utf-16", "replace").encode()
     if not _MENTIONS.search(data):
         return None
     if path.suffix == ".ipynb":
@@ -94,14 +104,34 @@ def _notebook(path: Path, data: bytes) -> Source:
     text: list[str] = []
     places: list[tuple[int, int]] = []
     for number, source in enumerate(sources, 1):
-        if source.lstrip().startswith("%%") and not source.lstrip().startswith(("%%time", "%%capture")):
+        first = source.lstrip().partition("\n")[0]
+        if first.startswith("%%") and not first.startswith(_PYTHON_CELLS):
             continue  # another language
+        if first.startswith("%%writefile") and not first.rstrip().endswith(".py"):
+            continue
         for line_number, line in enumerate(source.split("\n"), 1):
+            line = _TIMED.sub(r"\1", line)
             if (_MAGIC.match(line) and not line.lstrip().startswith("#")) or _WORD_OF_CONDA.match(line):
                 line = f"{line[: len(line) - len(line.lstrip())]}pass"
             text.append(line)
             places.append((number, line_number))
-    return _parse(path, "\n".join(text), tuple(places))
+    return _parse_cells(path, text, places)
+
+
+def _parse_cells(path: Path, text: list[str], places: list[tuple[int, int]]) -> Source:
+    """Parse a notebook; where that fails, without the cells that cannot be parsed by themselves."""
+    whole = _parse(path, "\n".join(text), tuple(places))
+    if whole.tree is not None:
+        return whole
+    problem = whole.problem
+    for number in dict.fromkeys(cell for cell, _ in places):
+        rows = [row for row, (cell, _) in enumerate(places) if cell == number]
+        alone = _parse(path, "\n".join(text[row] for row in rows), ())
+        if alone.tree is None:
+            problem = problem if alone.problem is None else (rows[0] + alone.problem[0], alone.problem[1])
+            for row in rows:
+                text[row] = ""
+    return replace(_parse(path, "\n".join(text), tuple(places)), problem=problem)
 
 
 def _parse(path: Path, text: str, places: tuple[tuple[int, int], ...]) -> Source:

@@ -32,18 +32,26 @@ def _lines(inventory: Inventory, width: int) -> Iterator[str]:
                 rows.setdefault((use.name, status, use.next_step), []).append(_where(use.line, use.cell))
         for (name, status, step), places in rows.items():
             yield from _row(_places(places), f"{name}  [{status}]", step, width)
-        for risk in (risk for risk in inventory.risks if risk.path == path):
-            yield from _wrapped(f"  {_where(risk.line, risk.cell)}: risk {risk.code}: {risk.message}", width)
-        for pipeline in (pipeline for pipeline in inventory.pipelines if pipeline.path == path):
-            threads = f", {pipeline.threads} threads" if pipeline.threads else ""
-            yield from _wrapped(f"  pipeline at {_where(pipeline.line, pipeline.cell)}{threads}: {pipeline}", width)
+        risks: dict[tuple[str, str], list[str]] = {}
+        for risk in inventory.risks:
+            if risk.path == path:
+                risks.setdefault((risk.code, risk.message), []).append(_where(risk.line, risk.cell))
+        for (code, message), places in risks.items():
+            yield from _wrapped(f"  {_places(places)}: risk {code}: {message}", width)
+        pipelines: dict[tuple[str, str], list[str]] = {}
+        for pipeline in inventory.pipelines:
+            if pipeline.path == path:
+                threads = f", {pipeline.threads} threads" if pipeline.threads else ""
+                pipelines.setdefault((threads, str(pipeline)), []).append(_where(pipeline.line, pipeline.cell))
+        for (threads, stages), places in pipelines.items():
+            yield from _wrapped(f"  pipeline at {_places(places)}{threads}: {stages}", width)
         for where, places_to_mend in inventory.python2:
             if where == path:
-                yield from _wrapped(
-                    f"  Python 2: {places_to_mend} places to mend; `tfqueue run` does that in memory", width
-                )
+                runs = "" if path.endswith(".ipynb") else "; `tfqueue run` does that in memory"
+                yield from _wrapped(f"  Python 2: {_count(places_to_mend, 'place')} to mend{runs}", width)
         for problem in (problem for problem in inventory.problems if problem.path == path):
-            yield from _wrapped(f"  {_where(problem.line, problem.cell)}: {problem.message}", width)
+            where = f"{_where(problem.line, problem.cell)}: " if problem.line else ""
+            yield from _wrapped(f"  {where}{problem.message}", width)
         yield ""
     yield from _wrapped(_summary(inventory), width)
 
@@ -51,6 +59,8 @@ def _lines(inventory: Inventory, width: int) -> Iterator[str]:
 def _summary(inventory: Inventory) -> str:
     files = _count(inventory.files, "file")
     queue_code = len(inventory.queue_code)
+    if not inventory.files:
+        return "no Python source or notebook found"
     if inventory.exit_code == 0:
         verdict = f"no queue code left in {files}"
     elif queue_code:
