@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from tfqueue.equivalence.observe import Chunk, Observation
+from tfqueue.equivalence.chunk import Chunk
+from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.streams import Side
 from tfqueue.errors import TFQueueWarning
 

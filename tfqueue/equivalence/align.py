@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tfqueue.equivalence.chunk import Chunk
 from tfqueue.equivalence.leaves import Array, Dense, Leaf, as_plain_floats
-from tfqueue.equivalence.observe import Chunk
 from tfqueue.equivalence.options import Options
 
 _PAIRS = 64

@@ -12,11 +12,12 @@ import numpy as np
 from tfqueue.equivalence.align import Aligned
 from tfqueue.equivalence.causes import find_causes
 from tfqueue.equivalence.checks import run_checks
+from tfqueue.equivalence.chunk import Chunk
 from tfqueue.equivalence.differences import samples_of
 from tfqueue.equivalence.evidence import BatchShapes, Evidence
 from tfqueue.equivalence.followed import KeptLabels, find_label, how_made
 from tfqueue.equivalence.leaves import STRING, Dense, Leaf
-from tfqueue.equivalence.observe import Chunk, Observation
+from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.options import Options, Tolerance, checked
 from tfqueue.equivalence.pairing import Pairing, layouts, pair_features
 from tfqueue.equivalence.progress import Progress
@@ -383,10 +384,10 @@ class _Reading:
         """
         left, right = self.reference.shapes, self.candidate.shapes
         while left and right:
-            (one_size, ones), (two_size, twos) = left.popleft(), right.popleft()
-            self.in_step = self.in_step and one_size == two_size
+            ours, theirs = left.popleft(), right.popleft()
+            self.in_step = self.in_step and ours.size == theirs.size
             if self.in_step and self.shapes.first is None:
-                for name, one, two in zip(self.reference.names, ones, twos, strict=True):
+                for name, (_, one, _), (_, two, _) in zip(self.reference.names, ours.makes, theirs.makes, strict=True):
                     if one != two:
                         self.shapes.first = (self.shapes.compared, name, one, two)
                         break

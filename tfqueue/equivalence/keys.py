@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from tfqueue.equivalence.again import run_again
+from tfqueue.equivalence.chunk import Chunk
 from tfqueue.equivalence.digest import digest_value
 from tfqueue.equivalence.evidence import Evidence, Indices
 from tfqueue.equivalence.leaves import as_array
 from tfqueue.equivalence.match import Match, split_rows
-from tfqueue.equivalence.observe import Chunk
 from tfqueue.errors import InvalidArgument
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tfqueue.equivalence.chunk import Chunk
 from tfqueue.equivalence.leaves import Array, Dense, Leaf
-from tfqueue.equivalence.observe import Chunk
 
 _GRID = 8
 _QUANTILES = 24

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from tfqueue.equivalence.again import run_again
 from tfqueue.equivalence.align import distance, ulps, within
+from tfqueue.equivalence.chunk import Chunk
 from tfqueue.equivalence.digest import Words, fmix
 from tfqueue.equivalence.evidence import Evidence
 from tfqueue.equivalence.leaves import Array, Dense, Leaf, values_of
-from tfqueue.equivalence.observe import Chunk
 
 _MOST_RECORDS = 2_000_000  # so many are held with three numbers a feature for a while
 _SHARE = 0.3  # of the records that were matched; where records are missing, others are matched in their place

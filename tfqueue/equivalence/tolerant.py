@@ -7,8 +7,8 @@ from collections import defaultdict
 import numpy as np
 
 from tfqueue.equivalence.align import differing, distance, within
+from tfqueue.equivalence.chunk import Chunk
 from tfqueue.equivalence.leaves import Dense, Leaf
-from tfqueue.equivalence.observe import Chunk
 from tfqueue.equivalence.options import Options
 
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from tfqueue.equivalence.causes.images import resize_causes
 from tfqueue.equivalence.causes.pairs import Changed, close
+from tfqueue.equivalence.chunk import Chunk
 from tfqueue.equivalence.evidence import Evidence
 from tfqueue.equivalence.leaves import Array, Dense
 from tfqueue.equivalence.match import match_records, split_rows
-from tfqueue.equivalence.observe import Chunk, Observation
+from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.variant import Edit, Nodes, decoding_edits, run_edited, unshuffled
 
 _RECORDS = 256  # of the source, among which the records that were matched are looked for

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfqueue.equivalence.evidence import Evidence
-from tfqueue.equivalence.observe import FeatureView
+from tfqueue.equivalence.feature_view import FeatureView
 from tfqueue.equivalence.report import DIFFERENT, NOT_CHECKED, SAME, CheckResult
 
 
