@@ -156,8 +156,11 @@ def most_together(source: Words, size: int, seed: int = 0) -> float:
 
 
 def chance_together(share: float, count: int) -> float:
-    """The most that chance makes of a share of ``count`` neighbours: eight standard deviations of a Poisson number."""
-    return share + 8 * float(np.sqrt(max(share, 1 / count) / count))
+    """The most that chance makes of a share of ``count`` neighbours: eight standard deviations, and 20 neighbours.
+
+    Their number is about a Poisson number, which eight deviations of a few do not bound.
+    """
+    return share + 8 * float(np.sqrt(share / count)) + 20 / count
 
 
 def whole_pass_reach(source: Words, passes: int, upto: int, seed: int = 0) -> Reach:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tfqueue.equivalence.again import run_again
+from tfqueue.equivalence.chunk import Chunk
 from tfqueue.equivalence.digest import Words
 from tfqueue.equivalence.evidence import Evidence, Indices
+from tfqueue.equivalence.feature_view import FeatureView
 from tfqueue.equivalence.keys import pair_by_key
 from tfqueue.equivalence.match import Match, match_records, split_rows
 from tfqueue.equivalence.mixing import LEAST_TO_TELL
-from tfqueue.equivalence.observe import Chunk, Observation
+from tfqueue.equivalence.observe import Observation
 from tfqueue.equivalence.tail import explain_tail, unknown
 from tfqueue.equivalence.tolerant import pair_within
 from tfqueue.equivalence.variant import Blueprint, blueprint_of, reseeding, run_edited, unshuffled
@@ -83,7 +85,7 @@ def look_again(evidence: Evidence) -> SecondLook:
     finder = _Seeker(evidence.candidate, _first_of(theirs, extra), _RIGHT)
     if evidence.options.key is not None:
         look.matches = pair_by_key(evidence, seeker.rows(), theirs)
-    elif evidence.aligned.active:
+    elif evidence.aligned.active and not _moved(evidence):
         _pair_in_place(evidence, look, set(missing.tolist()), set(extra.tolist()))
     look.candidate_again = finder.run(always=True)
     if not look.matches and len(ours) and len(theirs):
@@ -145,6 +147,16 @@ def _pair_within(evidence: Evidence, missing: Indices, extra: Indices) -> int:
     rows = [seeker.rows() for seeker in seekers]
     with np.errstate(all="ignore"):
         return len(pair_within(rows[0], rows[1], evidence.reference.names, evidence.options))
+
+
+def _moved(evidence: Evidence) -> bool:
+    """Whether the features that both sides have all the same stand at other places: then all records do."""
+    assert evidence.aligned is not None
+    pairs = evidence.aligned.pairs
+    views = zip(evidence.reference.views, evidence.candidate.views, strict=True)
+    whole = [index for index, (one, two) in enumerate(views) if one.fingerprint == two.fingerprint]
+    kept = [np.mean([p.reference.features[k][0] == p.candidate.features[k][0] for p in pairs]) for k in whole if pairs]
+    return bool(kept) and max(kept) < 0.5
 
 
 def _pair_in_place(evidence: Evidence, look: SecondLook, missing: set[int], extra: set[int]) -> None:
@@ -237,12 +249,18 @@ def unstable_features(evidence: Evidence, role: str = "reference") -> tuple[str,
         name
         for name, view, other in zip(evidence.reference.names, first.views, again.views, strict=True)
         if view.fingerprint != other.fingerprint
+        and not _filled_otherwise(view, other)
         and not (role == "candidate" and _same_values(first, again, evidence.reference.names.index(name)))
     )
     gone = len(np.setdiff1d(first.digests, again.digests))
     if first.ordering.defined is False and gone <= max(size for size, _ in first.sizes):
         return ()
     return unstable
+
+
+def _filled_otherwise(view: FeatureView, other: FeatureView) -> bool:
+    """Whether records are filled up to the longest of their batch, so that other batches hold other values."""
+    return view.kind == "dense" and (view.low != view.high or other.low != other.high or view.high != other.high)
 
 
 def _same_values(first: Observation, again: Observation, index: int) -> bool:

@@ -14,9 +14,9 @@ from tfqueue.equivalence.causes.stream import stream_causes
 from tfqueue.equivalence.causes.structure import (
     padding_causes,
     shape_causes,
-    string_padding,
     structure_causes,
 )
+from tfqueue.equivalence.causes.texts import text_causes
 from tfqueue.equivalence.evidence import Evidence
 from tfqueue.equivalence.ordering import makes_random_numbers
 from tfqueue.equivalence.report import Cause
@@ -74,7 +74,7 @@ def _found(evidence: Evidence) -> Iterator[tuple[str, str, str | None]]:
         and evidence.look is not None
         and (systematic(evidence) or len(evidence.surplus[0]) == evidence.reference.count)
     ):
-        yield from string_padding(evidence)
+        yield from text_causes(evidence)
         for changed in changed_features(evidence):
             if changed.records >= 0.3 * len(evidence.look.matches):
                 # In fewer records nothing was done to the feature as such.

@@ -29,6 +29,9 @@ CATALOGUE: dict[str, Entry] = {
     "one-hot": Entry("labels are one-hot on one side only", "apply tf.one_hot on both sides, or on neither"),
     "one-hot-depth": Entry("one-hot labels have another depth", "give tf.one_hot the reference's depth"),
     "dtype-changed": Entry("the values are the same in another dtype", "tf.cast to the reference's dtype"),
+    "reshaped": Entry(
+        "the values are the same, in a shape with more or fewer axes", "tf.reshape to the reference's shape"
+    ),
     "padding-value": Entry(
         "short records are filled up with another value", "set padding_values; a queue pads with 0 or ''"
     ),
@@ -89,6 +92,9 @@ CATALOGUE: dict[str, Entry] = {
     # Values
     "label-off-by-one": Entry("integers are off by a constant", "count classes from the same number on both sides"),
     "labels-mapped": Entry("integers are mapped to others, one to one", "use the same vocabulary or class order"),
+    "elements-reordered": Entry(
+        "the elements of a feature come in another order", "look at the order of columns, coordinates and time"
+    ),
     "scale-255": Entry(
         "values are scaled by 255", "divide by 255 (or convert_image_dtype) on both sides, or on neither"
     ),

@@ -130,11 +130,20 @@ def _sometimes_turned(changed: Changed) -> Iterator[Found]:
 def grey(changed: Changed) -> Iterator[Found]:
     """Pictures without colour on one side."""
     both = list(zip(changed.left, changed.right, strict=True))
+    for here, there, side in ((1, 0, "candidate"), (0, 1, "reference")):
+        if all(_one_channel(pair[here], pair[there]) for pair in both):
+            yield "grayscale", f"the {side}'s images have one channel, the other side's have three"
+            return
     if not all(a.ndim == b.ndim == 3 and a.shape == b.shape and a.shape[-1] == 3 for a, b in both):
         return
     for here, there, side in ((1, 0, "candidate"), (0, 1, "reference")):
         if all(_colourless(pair[here]) and not _colourless(pair[there]) for pair in both):
             yield "grayscale", f"the three channels of the {side}'s images are equal, the other side's are not"
+
+
+def _one_channel(image: Array, other: Array) -> bool:
+    """Whether an image has no channels, or a single one, where another of its size has three."""
+    return other.ndim == 3 and other.shape[-1] == 3 and image.shape in (other.shape[:2], (*other.shape[:2], 1))
 
 
 def _colourless(image: Array) -> bool:

@@ -25,6 +25,11 @@ def mispairing_causes(evidence: Evidence, source: Observation | None) -> Iterato
     """
     if evidence.aligned is None or evidence.same_records or len(evidence.reference.names) < 1:
         return
+    exchanged_features = _exchanged_features(evidence)
+    if exchanged_features:
+        words = ", ".join(f"{a} is {b} of the candidate" for a, b in exchanged_features)
+        yield "features-reordered", words, None
+        return
     look = evidence.look
     again = look.reference_again if look is not None else None
     left, right = evidence.reference, evidence.candidate
@@ -49,6 +54,21 @@ def mispairing_causes(evidence: Evidence, source: Observation | None) -> Iterato
         same = [a.fingerprint == b.fingerprint for a, b in zip(left.views, right.views, strict=True)]
         if all(same):
             yield "mispaired", "every feature alone is the same on both sides, the records are not", None
+
+
+def _exchanged_features(evidence: Evidence) -> list[tuple[str, str]]:
+    """The features of the reference that the candidate has all the same, but under the names of each other."""
+    left, right = evidence.reference, evidence.candidate
+    if left.count != right.count:
+        return []
+    ones = {view.fingerprint: view for view in left.views}
+    found = [
+        (ones[there.fingerprint].name, here.name)
+        for here, there in zip(left.views, right.views, strict=True)
+        if here.fingerprint != there.fingerprint and there.fingerprint in ones
+    ]
+    apart = [a.name for a, b in zip(left.views, right.views, strict=True) if a.fingerprint != b.fingerprint]
+    return found if len(found) > 1 and sorted(a for a, _ in found) == sorted(apart) else []
 
 
 def exchanged(evidence: Evidence, feature: str) -> bool:

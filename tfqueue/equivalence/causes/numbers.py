@@ -13,6 +13,7 @@ from tfqueue.equivalence.rounding import fine
 
 Narrowing = Callable[[Array], Array | None]
 _FEW_OFF = 50  # one value in so many may be rounded otherwise
+_MOST_COLUMNS = 4096
 _MOST = 0.9  # of the matched records; a few may be matched wrongly
 Found = tuple[str, str]  # (name of the cause, what it is concluded from)
 
@@ -27,6 +28,7 @@ def number_causes(changed: Changed) -> Iterator[Found]:
     yield from _grey_levels(changed)
     if all(a.dtype.kind in "biu" and b.dtype.kind in "biu" for a, b in zip(changed.left, changed.right, strict=True)):
         yield from _integers(changed)
+    yield from _reordered(changed)
     yield from rounding(changed)
     yield from _linear(changed, whole)
 
@@ -188,7 +190,9 @@ _NARROWINGS = {
 
 def _integers(changed: Changed) -> Iterator[Found]:
     one, two = changed.stacked
-    steps = np.unique(two - one)
+    apart = two - one
+    filled = (one == 0) & (two == 0)  # with which short records are filled up on both sides
+    steps = np.unique(apart if one.ndim < 2 or filled.all() else apart[~filled])
     if len(steps) == 1 and steps[0] != 0 and one.size >= 2:
         yield "label-off-by-one", f"the candidate's integers are the reference's {steps[0]:+.0f}"
         return
@@ -197,6 +201,32 @@ def _integers(changed: Changed) -> Iterator[Found]:
         sources, targets = {a for a, _ in pairs}, {b for _, b in pairs}
         if len(pairs) == len(sources) == len(targets) and len(pairs) <= one.size / 2:
             yield "labels-mapped", f"each of {len(pairs)} integers becomes always the same other one"
+
+
+def _reordered(changed: Changed) -> Iterator[Found]:
+    """Elements that stand at other places along the last axis: in all records alike, or backwards."""
+    one, two = changed.stacked
+    width = one.shape[-1] if one.ndim > 1 else 1
+    if not 2 <= width <= _MOST_COLUMNS or len(one) < 4:
+        return
+    places = {column.tobytes(): at for at, column in enumerate(one.reshape(-1, width).T.copy())}
+    order = [places.get(column.tobytes(), -1) for column in two.reshape(-1, width).T.copy()]
+    if sorted(order) == list(range(width)):
+        yield "elements-reordered", f"the candidate's elements are the reference's {_few(order)}"
+        return
+    backwards = [np.array_equal(_used(a)[::-1], _used(b)) for a, b in zip(one, two, strict=True) if one.ndim == 2]
+    if backwards and np.mean(backwards) >= _MOST:
+        yield "elements-reordered", "the candidate's sequences are the reference's backwards"
+
+
+def _used(values: Array) -> Array:
+    """A sequence without the zeros that fill it up."""
+    filled = np.flatnonzero(values)
+    return values[: int(filled[-1]) + 1] if len(filled) else values[:0]
+
+
+def _few(order: list[int]) -> str:
+    return f"[{', '.join(map(str, order[:8]))}{', ...' if len(order) > 8 else ''}]"
 
 
 def _linear(changed: Changed, whole: Changed) -> Iterator[Found]:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tfqueue.equivalence.evidence import Evidence
-from tfqueue.equivalence.leaves import STRING, Array, Dense
+from tfqueue.equivalence.leaves import STRING, Array, Dense, Leaf, values_of
 
 _ALL = 0.9
 _SAMPLE = 1 << 14
@@ -97,7 +97,7 @@ def _sample_close(one: Array, two: Array) -> bool:
 
 
 def changed_features(evidence: Evidence) -> list[Changed]:
-    """The dense features that differ in matched records, those that differ in most records first."""
+    """The features that differ in matched records, those that differ in most records first."""
     matches = evidence.look.matches if evidence.look is not None else []
     found = []
     for index, name in enumerate(evidence.reference.names):
@@ -107,14 +107,30 @@ def changed_features(evidence: Evidence) -> list[Changed]:
             left, right = match.reference.leaves[index], match.candidate.leaves[index]
             if index in match.equal or STRING in (left.dtype, right.dtype):
                 continue
-            if isinstance(left, Dense) and isinstance(right, Dense):
+            if left.kind == right.kind:
                 count += 1
-                held += left.array[0].size
+                one, two = _values(left), _values(right)
+                held += one.size
                 if held <= _MOST_ELEMENTS or len(both) < 3:
-                    both.append((np.asarray(left.array[0]), np.asarray(right.array[0])))
+                    both.append((one, two))
         if both:
+            both = _filled_up(both)
             found.append(Changed(name, [a for a, _ in both], [b for _, b in both], count))
     return sorted(found, key=lambda c: -c.records)
+
+
+def _values(leaf: Leaf) -> Array:
+    """The values of a leaf of one record; of a ragged or sparse one, those that it holds."""
+    return np.asarray(leaf.array[0] if isinstance(leaf, Dense) else values_of(leaf))
+
+
+def _filled_up(both: list[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
+    """Sequences that have one length on both sides, but not in all records, filled up with zeros as in one batch."""
+    lengths = {len(a) for a, b in both if a.ndim == 1 and a.shape == b.shape}
+    if len(lengths) < 2 or any(a.ndim != 1 or a.shape != b.shape for a, b in both):
+        return both
+    longest = max(lengths)
+    return [(np.pad(a, (0, longest - len(a))), np.pad(b, (0, longest - len(b)))) for a, b in both]
 
 
 def systematic(evidence: Evidence) -> bool:

@@ -104,6 +104,9 @@ def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
     if _partial(right) > 1 >= _partial(left):
         yield "batch-before-repeat", ("a smaller batch ends each pass of the candidate")
         return
+    if left.ordering.defined and _doubled(right) and not _doubled(left):
+        yield "records-doubled", "the candidate delivers records twice, one right after the other"
+        return
     ratio = right.count / left.count
     if (
         times.reference != times.candidate
@@ -118,6 +121,11 @@ def _counts(evidence: Evidence, source: Words | None) -> Iterator[Found]:
         )
         return
     yield from _places(evidence, source, size)
+
+
+def _doubled(side: Observation) -> bool:
+    """Whether a quarter of the records are the same as the one before."""
+    return side.count >= 8 and float(np.mean(side.digests[1:] == side.digests[:-1])) > 0.25
 
 
 def _by_size(left: Observation, right: Observation) -> Iterator[Found]:
@@ -161,9 +169,13 @@ def _places(evidence: Evidence, source: Words | None, size: int) -> Iterator[Fou
         return  # records with other values, not records that are gone
     if len(missing):
         lost = _positions(ordered, left.digests[missing]) if known else missing
-        length = len(np.unique(ordered)) if source is not None else left.count
+        once = source is None and passes(evidence).reference == 1
+        length = left.count if once else len(np.unique(ordered))
         blocks = _blocks(lost)
-        if len(blocks) > 1 and blocks[-1][1] == length and length - blocks[-1][0] < size and not _partial(right):
+        at_end = len(blocks) > 1 and blocks[-1][1] == length and length - blocks[-1][0] < size
+        # Single records at equal distances, the last at the end, are the last ones of files.
+        of_files = len(blocks) == len(lost) and lost[0] != 0 and len(set(np.diff(lost).tolist())) == 1
+        if at_end and not of_files and not _partial(right):
             lost = lost[: -(length - blocks.pop()[0])]  # what does not fill the last batch follows from what is lost
         yield _lost(lost, blocks, length, known)
     if len(extra):

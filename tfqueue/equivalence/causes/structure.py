@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -114,10 +115,16 @@ def padding_causes(evidence: Evidence) -> Iterator[Named]:
     if not evidence.same_records:
         return
     for one, two in zip(evidence.reference.views, evidence.candidate.views, strict=True):
-        if one.kind == two.kind == "dense" and len(one.shape) == len(two.shape) and one.high:
+        if one.kind == two.kind == "dense" and len(one.shape) != len(two.shape):
+            yield "reshaped", f"{one.name} has shape {one.high} in the reference, {two.high} in the candidate", one.name
+        elif one.kind == two.kind == "dense" and one.high:
             moved = one.low != two.low or one.high != two.high or bool(one.idle_tails) != bool(two.idle_tails)
             first = evidence.shapes.first
-            if moved and _first_one_hot(evidence, one.name) and one.low == one.high and two.low == two.high:
+            fixed = one.low == one.high and two.low == two.high
+            if fixed and one.high != two.high and len(one.high) > 1 and math.prod(one.high) == math.prod(two.high):
+                words = f"the values of {one.name} are the same, in shape {one.high} and in shape {two.high}"
+                yield "transposed", words, one.name
+            elif moved and _first_one_hot(evidence, one.name) and fixed:
                 words = f"depth {one.high[-1]} in the reference, {two.high[-1]} in the candidate"
                 yield "one-hot-depth", words, one.name
             elif moved or (first is not None and first[1] == one.name and evidence.same_sequence):
@@ -133,25 +140,3 @@ def _first_one_hot(evidence: Evidence, name: str) -> bool:
         return False
     leaf = evidence.reference.kept[0].leaves[evidence.reference.names.index(name)]
     return isinstance(leaf, Dense) and leaf.dtype != STRING and leaf.rank > 1 and _one_hot(leaf.array)
-
-
-def string_padding(evidence: Evidence) -> Iterator[Named]:
-    """Strings that are filled up with another text than ''."""
-    look = evidence.look
-    if look is None:
-        return
-    for index, name in enumerate(evidence.reference.names):
-        fills: set[bytes | None] = set()
-        for match in look.matches:
-            left, right = match.reference.leaves[index], match.candidate.leaves[index]
-            if index in match.equal or not (isinstance(left, Dense) and isinstance(right, Dense)):
-                continue
-            if left.dtype != STRING or right.dtype != STRING or left.rank < 2 or left.rank != right.rank:
-                return
-            one, two = list(left.array[0].ravel()), list(right.array[0].ravel())
-            while one and one[-1] == b"":
-                one.pop()
-            rest = set(two[len(one) :])
-            fills |= rest if two[: len(one)] == one and len(rest) == 1 else {None}
-        if len(fills) == 1 and None not in fills:
-            yield "padding-value", f"the candidate fills up with {fills.pop()!r}", name
