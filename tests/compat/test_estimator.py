@@ -215,6 +215,10 @@ def test_what_cannot_work_is_said(tmp_path: Path) -> None:
         estimator.train(dataset_input, steps=1, max_steps=1)
     with pytest.raises(InvalidArgument, match="at least 1"):
         estimator.train(dataset_input, steps=0)
+    with pytest.raises(InvalidArgument, match="steps must be at least 1, or None; got 0"):
+        next(run_input_fn(lambda: dataset_input(None), steps=0))
+    with pytest.raises(InvalidArgument, match="steps must be at least 1, or None; got 0"):
+        estimator.evaluate(lambda: dataset_input(None), steps=0)
     with pytest.raises(InvalidArgument, match="must return an EstimatorSpec"):
         Estimator(lambda features: 3, str(tmp_path / "b")).train(dataset_input, steps=1)
     with pytest.raises(InvalidArgument, match="lacks loss, train_op"):

@@ -162,6 +162,29 @@ def test_an_iterator_in_fit_with_validation() -> None:
     np.testing.assert_allclose(history["val_loss"][-1], ((X[:8] @ weights + bias - Y[:8]) ** 2).mean(), rtol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:.*state_updates:UserWarning")
+def test_iterators_that_keras_cannot_read() -> None:
+    with tf2.Graph().as_default():
+        model = quadratic_model()
+
+        def iterator(*arrays):
+            dataset = array_dataset(arrays if len(arrays) > 1 else arrays[0]).batch(8).repeat()
+            return tf1.data.make_one_shot_iterator(dataset)
+
+        with pytest.raises(InvalidArgument, match=r"fit needs an iterator of \(inputs, targets\)"):
+            model.fit(iterator(X), steps_per_epoch=1)
+        with pytest.raises(InvalidArgument, match="validation_data is an iterator and x is ndarray"):
+            model.fit(X, Y, validation_data=iterator(X, Y), validation_steps=1)
+        # By position, as the eighth argument; and beside a dataset.
+        history = model.fit(
+            iterator(X, Y), None, None, 1, 0, None, 0.0, iterator(X, Y), steps_per_epoch=1, validation_steps=1
+        ).history
+        assert set(history) == {"loss", "val_loss"}
+        dataset = tfdata_generator(X, Y, is_training=False, batch_size=8)
+        model.fit(dataset, steps_per_epoch=1, verbose=0, validation_data=iterator(X, Y), validation_steps=1)
+        assert model.predict(iterator(X), steps=2).shape == (16, 1)
+
+
 @pytest.mark.filterwarnings("ignore:.*fit_generator:UserWarning")
 def test_a_generator_in_fit_generator() -> None:
     with tf2.Graph().as_default():

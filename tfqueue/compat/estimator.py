@@ -183,6 +183,8 @@ class Estimator:
 
         ``"loss"`` is the mean of the batches' losses. Numbers are written as summaries into ``eval_dir(name)``, too.
         """
+        if steps is not None and steps < 1:
+            raise InvalidArgument(f"steps must be at least 1, or None; got {steps}")
         checkpoint = self._checkpoint(checkpoint_path)
         with self._graph(input_fn, ModeKeys.EVAL) as (spec, scaffold):
             metrics = dict(spec.eval_metric_ops or {})
@@ -353,7 +355,12 @@ def run_input_fn(input_fn: Callable[..., Any], steps: int | None = None, **argum
     Args:
         input_fn: What an estimator would be given.
         steps: Batches at most; None: all.
+
+    Raises:
+        InvalidArgument: ``steps`` is below 1, or the function returns something else.
     """
+    if steps is not None and steps < 1:
+        raise InvalidArgument(f"steps must be at least 1, or None; got {steps}")
 
     def build_fn() -> Any:
         features, labels = _features_and_labels(input_fn, **arguments)

@@ -8,12 +8,15 @@ class behind all models in graph mode, which no public module of tf_keras names;
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tf_keras.api._v1 import keras as _keras
 from tf_keras.src.engine import training_v1
+
+from tfqueue.errors import InvalidArgument
 
 tf1 = tf.compat.v1
 
@@ -37,16 +40,36 @@ class _Batches(Iterator[Any]):
 
 
 def _reads_iterators(method: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(method)
+
     @functools.wraps(method)
-    def wrapped(self: Any, x: Any = None, *arguments: Any, **options: Any) -> Any:
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        call = signature.bind(*arguments, **options)
+        given = call.arguments
+        x, validation = given.get("x"), given.get("validation_data")
         if isinstance(x, tf1.data.Iterator):
-            x = _Batches(x)
-        if isinstance(options.get("validation_data"), tf1.data.Iterator):
-            options["validation_data"] = _Batches(options["validation_data"])
-        return method(self, x, *arguments, **options)
+            given["x"] = _Batches(x)
+            if method.__name__ != "predict" and given["self"].loss:
+                _check_pairs(method.__name__, x)
+        if isinstance(validation, tf1.data.Iterator):
+            if not isinstance(x, Iterator | tf1.data.Iterator | tf.data.Dataset):
+                raise InvalidArgument(
+                    f"validation_data is an iterator and x is {type(x).__name__}: give x as an iterator, too, or "
+                    "validation_data as a dataset"
+                )
+            given["validation_data"] = _Batches(validation)
+        return method(*call.args, **call.kwargs)
 
     wrapped.reads_iterators = True  # type: ignore[attr-defined]
     return wrapped
+
+
+def _check_pairs(method: str, iterator: Any) -> None:
+    structure = tf1.data.get_output_types(iterator)
+    if not isinstance(structure, tuple) or len(structure) not in (2, 3):
+        raise InvalidArgument(
+            f"{method} needs an iterator of (inputs, targets), or with weights; this one gives {structure}"
+        )
 
 
 for _name in ("fit", "evaluate", "predict"):
