@@ -175,13 +175,14 @@ def test_iterators_that_keras_cannot_read() -> None:
             model.fit(iterator(X), steps_per_epoch=1)
         with pytest.raises(InvalidArgument, match="validation_data is an iterator and x is ndarray"):
             model.fit(X, Y, validation_data=iterator(X, Y), validation_steps=1)
-        # By position, as the eighth argument; and beside a dataset.
+        dataset = tfdata_generator(X, Y, is_training=False, batch_size=8)
+        with pytest.raises(InvalidArgument, match=r"and x is .*Dataset.*: give x as an iterator, too"):
+            model.fit(dataset, steps_per_epoch=1, validation_data=iterator(X, Y), validation_steps=1)
+        # By position, as the eighth argument.
         history = model.fit(
             iterator(X, Y), None, None, 1, 0, None, 0.0, iterator(X, Y), steps_per_epoch=1, validation_steps=1
         ).history
         assert set(history) == {"loss", "val_loss"}
-        dataset = tfdata_generator(X, Y, is_training=False, batch_size=8)
-        model.fit(dataset, steps_per_epoch=1, verbose=0, validation_data=iterator(X, Y), validation_steps=1)
         assert model.predict(iterator(X), steps=2).shape == (16, 1)
 
 

@@ -52,7 +52,7 @@ def _reads_iterators(method: Callable[..., Any]) -> Callable[..., Any]:
             if method.__name__ != "predict" and given["self"].loss:
                 _check_pairs(method.__name__, x)
         if isinstance(validation, tf1.data.Iterator):
-            if not isinstance(x, Iterator | tf1.data.Iterator | tf.data.Dataset):
+            if not isinstance(x, Iterator | tf1.data.Iterator):
                 raise InvalidArgument(
                     f"validation_data is an iterator and x is {type(x).__name__}: give x as an iterator, too, or "
                     "validation_data as a dataset"
