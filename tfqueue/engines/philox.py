@@ -15,6 +15,7 @@ import tensorflow as tf
 
 _MASK = 0xFFFFFFFF
 _ROUNDS = 10
+_DOUBLINGS = 3
 
 
 def words(seed: int, seed2: int, first: Any, count: Any) -> Any:
@@ -106,7 +107,7 @@ def _shuffled_indices(count: Any, seed: Any, seed2: Any, call: Any) -> Any:
     own = tf.equal(other, step)
     origin = _last_step(tf.where(own, _nothing(), step), other, count)
     origin = _roots(origin)
-    previous = previous_equal(other)
+    previous, _ = equal_neighbours(other)
     taken = tf.where(previous >= 0, tf.gather(origin, tf.maximum(previous, 0)), other)
     taken = tf.where(own, tf.gather(origin, step), taken)
     # The last row is what is left there.
@@ -145,10 +146,10 @@ def _drawn_positions(words_drawn: Any, size: Any) -> tuple[Any, Any, Any]:
     origin = _last_step(tf.where(tf.equal(target, step), _nothing(), step), target, count + 1)[:count]
     origin = _roots(origin)
     moved = tf.gather(last, origin)
-    previous = previous_equal(at)
+    previous, is_last = equal_neighbours(at)
     taken = tf.where(previous >= 0, tf.gather(moved, tf.maximum(previous, 0)), at)
     # A position that stays is filled by the last step that took from it.
-    final = tf.logical_and(at < size - count, is_last_equal(at))
+    final = tf.logical_and(at < size - count, is_last)
     return taken, tf.boolean_mask(at, final), tf.boolean_mask(moved, final)
 
 
@@ -160,29 +161,34 @@ def _last_step(step: Any, target: Any, count: Any) -> Any:
 
 def _roots(parent: Any) -> Any:
     """Follow a forest of parents (each no larger than its child) to its roots, by doubling."""
-    done, parent = tf.constant(False), parent
+    for _ in range(_DOUBLINGS):
+        parent = tf.gather(parent, parent)
 
     def double(_: Any, parent: Any) -> tuple[Any, Any]:
         further = tf.gather(parent, parent)
         return tf.reduce_all(tf.equal(further, parent)), further
 
+    # Longer chains than those are rare, and a round of a loop costs more than all of them.
+    done, parent = double(None, parent)
     _, parent = tf.while_loop(lambda done, _: tf.logical_not(done), double, [done, parent])
     return parent
 
 
-def previous_equal(values: Any) -> Any:
-    """For each place the nearest earlier place with an equal value, or -1."""
-    order = tf.argsort(values, stable=True)
+def equal_neighbours(values: Any) -> tuple[Any, Any]:
+    """For each place the nearest earlier place with an equal value, or -1; and whether no later place has one.
+
+    Args:
+        values: int64 of shape [n].
+    """
+    # top_k is stable: of equal values the one at the lower place comes first.
+    ordered, order = tf.math.top_k(-values, k=tf.size(values))
+    same = tf.equal(ordered[1:], ordered[:-1])
+    other = tf.zeros_like(ordered[:1], tf.bool)
     order = tf.cast(order, tf.int64)
-    ordered = tf.gather(values, order)
-    same = tf.concat([tf.zeros_like(ordered[:1], tf.bool), tf.equal(ordered[1:], ordered[:-1])], axis=0)
-    before = tf.where(same, tf.concat([order[:1], order[:-1]], axis=0), _nothing())
-    return tf.scatter_nd(order[:, tf.newaxis], before, tf.shape(values, out_type=tf.int64))
-
-
-def is_last_equal(values: Any) -> Any:
-    """For each place whether no later place has an equal value."""
-    return tf.reverse(previous_equal(tf.reverse(values, [0])) < 0, [0])
+    before = tf.where(tf.concat([other, same], axis=0), tf.concat([order[:1], order[:-1]], axis=0), _nothing())
+    place = tf.math.invert_permutation(order)
+    last = tf.logical_not(tf.concat([same, other], axis=0))
+    return tf.gather(before, place), tf.gather(last, place)
 
 
 def _nothing() -> Any:

@@ -19,6 +19,7 @@ from tfqueue.errors import InvalidArgument
 
 # Elements that are drawn one by one go through the scan in blocks, since each step of it costs about a millisecond.
 _BLOCK = 128
+_WORDS_AHEAD = 2048
 
 
 def replay_shuffle(
@@ -65,8 +66,10 @@ def replay_shuffle(
             shuffled = _one_by_one(flat, queue).unbatch()
         else:
             shuffled = _in_batches(flat, queue, batch_size, drop_remainder)
-        restore = queue.restore_batch if batch_size is not None else queue.restore
-        return shuffled.map(plain(restore))
+        if batch_size is None:
+            return shuffled.map(plain(queue.restore))
+        rows = batch_size if drop_remainder else None
+        return shuffled.map(plain(lambda *values: queue.restore_batch(rows, *values)))
 
     return transform
 
@@ -104,11 +107,11 @@ class _Contents:
         ]
         return tf.nest.pack_sequence_as(self.spec, leaves)
 
-    def restore_batch(self, *values: Any) -> Any:
+    def restore_batch(self, rows: int | None, *values: Any) -> Any:
         leaves = [
-            value
-            if fixed
-            else tf.map_fn(lambda item: tf.io.parse_tensor(item, leaf.dtype), value, fn_output_signature=leaf.dtype)  # noqa: B023
+            tf.ensure_shape(
+                value if fixed else _parsed(value, leaf.dtype), None if leaf.shape.rank is None else [rows, *leaf.shape]
+            )
             for value, fixed, leaf in zip(values, self.fixed, self.leaves, strict=True)
         ]
         return tf.nest.pack_sequence_as(self.spec, leaves)
@@ -156,6 +159,11 @@ class _Contents:
         return philox.words(self.seed, self.seed2, first, count)
 
 
+def _parsed(batch: Any, dtype: Any) -> Any:
+    """A batch of serialized tensors as one tensor."""
+    return tf.map_fn(lambda item: tf.io.parse_tensor(item, dtype), batch, fn_output_signature=dtype)
+
+
 def _chunks(flat: Any, queue: _Contents, size: int) -> Any:
     """The elements in chunks of ``size``; after the last, which is smaller or empty, empty ones without end."""
     empty = tf.data.Dataset.from_tensors(queue.empty_rows()).repeat()
@@ -193,10 +201,10 @@ def _fill(queue: _Contents, buffer: _Buffer, incoming: list[Any]) -> tuple[_Buff
     return _Buffer(lists, buffer.slots, buffer.size + count), [value[count:] for value in incoming]
 
 
-def _draw(queue: _Contents, buffer: _Buffer, drawn: Any, count: Any) -> tuple[_Buffer, list[Any]]:
-    """Dequeue ``count`` elements."""
-    size, slots = buffer.size, buffer.slots
-    taken, holes, fillers = philox.drawn_positions(queue.words(drawn, count), size)
+def _draw(queue: _Contents, buffer: _Buffer, words: Any) -> tuple[_Buffer, list[Any]]:
+    """Dequeue as many elements as there are random words."""
+    size, slots, count = buffer.size, buffer.slots, tf.size(words, out_type=tf.int64)
+    taken, holes, fillers = philox.drawn_positions(words, size)
     leaving = tf.gather(slots, taken)
     places = tf.concat([holes, tf.range(size - count, size)], axis=0)
     slots = tf.tensor_scatter_nd_update(
@@ -207,11 +215,12 @@ def _draw(queue: _Contents, buffer: _Buffer, drawn: Any, count: Any) -> tuple[_B
 
 def _in_batches(flat: Any, queue: _Contents, batch: int, drop_remainder: bool) -> Any:
     """Dequeue ``batch`` elements at a time from a queue that is filled up before."""
-    width = len(queue.leaves)
     zero = tf.constant(0, tf.int64)
+    # Random words for several batches cost no more than those for one.
+    ahead = batch * max(1, _WORDS_AHEAD // batch)
 
     def step(state: Any, chunk: Any) -> Any:
-        contents, drawn, waiting = state
+        contents, drawn, waiting, (words, first) = state
         ended = tf.shape(chunk[0])[0] < batch
         incoming = [tf.concat(pair, axis=0) for pair in zip(waiting, chunk, strict=True)]
         buffer, left = _fill(queue, _Buffer(*contents), incoming)
@@ -224,18 +233,21 @@ def _in_batches(flat: Any, queue: _Contents, batch: int, drop_remainder: bool) -
         )
         if drop_remainder:
             available = tf.where(available < batch, zero, available)
-        over = tf.logical_and(closed, tf.equal(available, 0))
-        buffer, out = _draw(queue, buffer, drawn, available)
-        return (buffer.state(), drawn + available, tuple(left)), (over, tuple(out))
+        some = available > 0
+        goes_on = tf.logical_or(some, tf.logical_not(closed))
+        words, first = tf.cond(
+            drawn + available > first + ahead,
+            plain(lambda: (queue.words(drawn, ahead), drawn)),
+            plain(lambda: (words, first)),
+        )
+        buffer, out = _draw(queue, buffer, words[drawn - first : drawn - first + available])
+        return (buffer.state(), drawn + available, tuple(left), (words, first)), (goes_on, some, tuple(out))
 
-    state = (queue.empty().state(), zero, queue.empty_rows())
+    state = (queue.empty().state(), zero, queue.empty_rows(), (queue.words(zero, ahead), zero))
+    # Functions that only choose among their arguments cost next to nothing.
     steps = _chunks(flat, queue, batch).scan(state, plain(step))
-    steps = steps.take_while(plain(lambda over, _: tf.logical_not(over)))
-    batches = steps.filter(plain(lambda _, out: tf.shape(out[0])[0] > 0)).map(plain(lambda _, out: out))
-    if not drop_remainder:
-        return batches
-    shapes = [[batch, *spec.shape[1:]] for spec in batches.element_spec]
-    return batches.map(plain(lambda *out: tuple(tf.ensure_shape(out[i], shapes[i]) for i in range(width))))
+    steps = steps.take_while(plain(lambda goes_on, some, out: goes_on))
+    return steps.filter(plain(lambda goes_on, some, out: some)).map(plain(lambda goes_on, some, out: out))
 
 
 def _one_by_one(flat: Any, queue: _Contents) -> Any:
@@ -253,12 +265,13 @@ def _one_by_one(flat: Any, queue: _Contents) -> Any:
         at = queue.words(drawn, count) % queue.capacity
         draw = tf.range(count)
         is_last = tf.equal(at, last)
+        previous, is_final = philox.equal_neighbours(at)
         # Elements by number: those in the queue by their slots, those that come in behind them.
-        source = tf.where(is_last, draw, philox.previous_equal(at))
+        source = tf.where(is_last, draw, previous)
         coming = tf.concat([buffer.slots[last:], queue.capacity + draw], axis=0)
         leaving = tf.where(source >= 0, tf.gather(coming, tf.maximum(source, 0)), tf.gather(buffer.slots, at))
         out = queue.take(buffer.lists, leaving, behind=left)
-        final = tf.logical_and(philox.is_last_equal(at), tf.logical_not(is_last))
+        final = tf.logical_and(is_final, tf.logical_not(is_last))
         places = tf.concat([tf.boolean_mask(at, final), [last]], axis=0)
         fillers = tf.gather(coming, tf.concat([tf.boolean_mask(draw, final), [count]], axis=0))
         # What came in and stays gets a slot that has become free.
@@ -273,7 +286,7 @@ def _one_by_one(flat: Any, queue: _Contents) -> Any:
         drawn += count
         # At the end of the input what is left is drawn from a queue that gets shorter.
         rest = tf.where(ended, buffer.size, zero)
-        buffer, tail = _draw(queue, buffer, drawn, rest)
+        buffer, tail = _draw(queue, buffer, queue.words(drawn, rest))
         out = [tf.concat(pair, axis=0) for pair in zip(out, tail, strict=True)]
         return (buffer.state(), drawn + rest, ended), (finished, tuple(out))
 
