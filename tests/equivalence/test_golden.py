@@ -117,3 +117,13 @@ def test_nan_and_padding_survive(tmp_path: Path) -> None:
     record_golden(data, tmp_path / "g")
     assert "value is NaN in 1 record" in str(tfqueue.compare(tmp_path / "g", data))
     assert tfqueue.compare(tmp_path / "g", data, equal_nan=True).equivalent
+
+
+def test_a_golden_of_a_later_version_that_knows_more_of_the_order(golden: Path) -> None:
+    data = golden.read_bytes()
+    start = struct.unpack("<QI8s", data[-20:])[0]
+    index = json.loads(data[start:-20])
+    index["ordering"]["something_new"] = 3
+    body = data[:start] + json.dumps(index).encode() + struct.pack("<Q", start)
+    golden.write_bytes(body + struct.pack("<I8s", zlib.crc32(body), b"TFQGOLDN"))
+    assert tfqueue.compare(golden, cut(records())).equivalent

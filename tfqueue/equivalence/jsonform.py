@@ -1,6 +1,7 @@
 """The JSON form of a report.
 
-The object has the attributes of `Report` and of the dataclasses inside it, plus ``"equivalent"``. Values of
+The object has the attributes of `Report` and of the dataclasses inside it, plus ``"equivalent"``;
+``report.schema.json`` beside this file is its JSON Schema, with the names of all checks and causes. Values of
 records:
 
 * finite numbers, booleans, None: as themselves; NaN and infinities as ``"NaN"``, ``"Infinity"``,

@@ -144,8 +144,8 @@ class SideReport:
         batches: Batches read.
         records: Records read.
         batch_sizes: (size, how many batches in a row have it), in order of delivery.
-        ended: ``"clean"``, ``"error"``, ``"cut"`` (at max_records) or ``"going on"`` (stopped long after the
-            other).
+        ended: ``"clean"``, ``"error"``, ``"cut"`` (at max_records), ``"going on"`` (stopped long after the
+            other) or ``"not read"`` (the sides have no feature in common).
         error: The error's type and words, or None.
         order: What is known about its order, in words.
         seconds: Time spent waiting for its batches.
