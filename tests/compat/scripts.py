@@ -88,12 +88,12 @@ def feed(sess):
 with tf.Session() as sess:
     thread = threading.Thread(target=feed, args=(sess,))
     thread.start()
+    thread.join()  # a step that waits while a queue is closed is, if seldom, not woken by TensorFlow
     try:
         while True:
             print(sess.run(batch).tolist())
     except tf.errors.OutOfRangeError:
         print('end')
-    thread.join()
 """,
     "spawns": "import multiprocessing, sys\nimport tensorflow as tf\nfrom helper_of_main import double\n"
     "def work(n):\n    return tf.contrib.slim.__name__, double(n), sys.argv[1:], tf.executing_eagerly()\n"
@@ -297,6 +297,34 @@ with sv.managed_session(start_standard_services=False) as sess:
         sess.run(batch)
     sv.stop(threads)
 print("done")
+""",
+    runner_of_its_own="""
+import threading
+import numpy as np
+import tensorflow as tf
+
+class FeedingRunner(tf.train.QueueRunner):
+    def _run(self, sess, enqueue_op, coord=None):
+        coord.register_thread(threading.current_thread())
+        try:
+            while not coord.should_stop():
+                number = sess.run(source)
+                sess.run(enqueue_op, {place: [number, number * number]})
+        except tf.errors.CancelledError:
+            pass
+
+source = tf.train.slice_input_producer([np.arange(6, dtype=np.int32)], shuffle=False)[0]
+place = tf.placeholder(tf.float32, [2])
+queue = tf.FIFOQueue(8, [tf.float32], [[2]])
+tf.train.add_queue_runner(FeedingRunner(queue, [queue.enqueue([place])]))
+batch = tf.train.batch([queue.dequeue()], 2)
+with tf.Session() as sess:
+    coord = tf.train.Coordinator()
+    threads = tf.train.start_queue_runners(sess, coord)
+    for _ in range(4):
+        print(sess.run(batch)[:, 1].tolist())
+    coord.request_stop()
+    coord.join(threads)
 """,
     tf2_in_part="import tensorflow as tf\nfor batch in tf.data.Dataset.range(5).batch(2):\n    print(batch)\n",
 )

@@ -110,6 +110,7 @@ ALL_ENGINES = {
     "chooses_queues": "[[0, 1, 2], [100, 101, 102], [3, 4, 5], [103, 104, 105]]\n",
     "fed_by_threads": "[0.0, 1.0, 2.0]\n[3.0, 4.0, 5.0]\n[6.0, 7.0, 8.0]\nend\n",
     "steps_beside": "done\n",
+    "runner_of_its_own": "[0.0, 1.0]\n[4.0, 9.0]\n[16.0, 25.0]\n[0.0, 1.0]\n",
     "feeds_for_ever": "[3.0, 12.0, 21.0, 30.0, 39.0]\n",
 }
 OPTIONS = ("not_started", "endless", "endless_for", "main", *ALL_ENGINES)

@@ -84,6 +84,8 @@ class LinkedCoordinator(WatchedCoordinator):
     def wait_for_stop(self, timeout: float | None = None) -> bool:
         """The threads that cancel the queues come here: they wait for the program, and give the runners a moment."""
         asked = self._asks.get(threading.current_thread())
+        if asked is None and self.programs:  # of a runner that lockstep has started, since it feeds placeholders
+            asked = self.programs[-1]
         if asked is None:
             return super().wait_for_stop(timeout)
         stopped = bool(asked.wait_for_stop(timeout))
@@ -312,7 +314,11 @@ class ProgramSession:
             if plan.replaced:
                 fetches = _with(fetches, plan.replaced)
             result = original(self.session, fetches, feed_dict, *more)
+            if self._lockstep is not None:
+                self._lockstep.after_run()
         except BaseException as error:
+            if self._lockstep is not None:
+                self._lockstep.after_run(failed=True)
             replacement = self._replacement_for(error, plan)
             if replacement is error:
                 raise
