@@ -4,6 +4,7 @@ values.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ from tfqueue.equivalence.leaves import Array, Dense, Leaf, as_plain_floats
 from tfqueue.equivalence.options import Options
 
 _PAIRS = 64
-_PAIR_BYTES = 4 << 20
+_PAIR_BYTES = 32 << 20  # 26 pairs of float images of 224 x 224
+_BLOCK = 1 << 16  # elements looked at at once: what is computed on the way stays in the cache
 _ENOUGH = 6
 
 
@@ -154,11 +156,11 @@ class Aligned:
 
     def _look(self, reference: Chunk, candidate: Chunk, rows: Array) -> None:
         for row in rows[: _PAIRS - len(self.pairs)]:
-            pair = Pair(reference.part(row, row + 1).copied(), candidate.part(row, row + 1).copied())
-            self._pair_bytes += sum(leaf.nbytes for leaf in (*pair.reference.leaves, *pair.candidate.leaves))
+            one, two = reference.part(row, row + 1), candidate.part(row, row + 1)
+            self._pair_bytes += sum(leaf.nbytes for leaf in (*one.leaves, *two.leaves))
             if self.pairs and self._pair_bytes > _PAIR_BYTES:
                 break
-            self.pairs.append(pair)
+            self.pairs.append(Pair(one.copied(), two.copied()))
         far = np.zeros(reference.size, dtype=bool)
         for index, stats in enumerate(self.stats):
             changed = np.flatnonzero(reference.features[index] != candidate.features[index])
@@ -210,8 +212,10 @@ def _near(left: list[Leaf], right: list[Leaf]) -> bool | None:
     rows = [(a, b) for a, b in rows if a.shape == b.shape and a.dtype.kind in "biuf" and b.dtype.kind in "biuf"]
     if len(rows) < 2 or len({a.shape for a, _ in rows}) > 1:
         return None
-    one = np.nan_to_num(np.stack([a for a, _ in rows]).reshape(len(rows), -1).astype(np.float64))
-    two = np.nan_to_num(np.stack([b for _, b in rows]).reshape(len(rows), -1).astype(np.float64))
+    every = -(-rows[0][0].size // _BLOCK)  # of a large image, some of the numbers tell as much as all
+    one, two = (
+        np.nan_to_num(np.stack([row[k].reshape(-1)[::every] for row in rows]).astype(np.float64)) for k in (0, 1)
+    )
     normal = (
         [(_normal(one), _normal(two))] if one.shape[1] >= _ENOUGH else []
     )  # of two numbers nothing is left but a sign
@@ -249,24 +253,51 @@ def add_values(
         stats.incomparable += len(rows)
         far[rows] = True
         return
+    shape, width = one.shape[1:], math.prod(one.shape[1:])
+    one, two = one.reshape(len(rows), width), two.reshape(len(rows), width)
+    step = max(1, _BLOCK // max(1, width))
+    for start in range(0, len(rows), step):
+        for column in range(0, width, _BLOCK):
+            part = slice(start, start + step), slice(column, column + _BLOCK)
+            too_far, worst = _add_block(stats, one[part], two[part], options)
+            far[rows[start : start + step]] |= too_far
+            if worst is not None:
+                row, place = start + worst[0], column + worst[1]
+                index = tuple(int(i) for i in np.unravel_index(place, shape)) if shape else ()
+                stats.worst = (first + int(rows[row]), index, _item(one[row, place]), _item(two[row, place]))
+
+
+def _add_block(stats: ValueStats, one: Array, two: Array, options: Options) -> tuple[Array, tuple[int, int] | None]:
+    """Add some elements of some rows to the figures.
+
+    Returns:
+        Which rows are beyond tolerance, and where the largest difference is, if it is the largest so far.
+    """
     unequal = differing(one, two, options.equal_nan)
     stats.elements += unequal.size
-    stats.differing += int(np.count_nonzero(unequal))
+    count = int(np.count_nonzero(unequal))
+    stats.differing += count
+    if not count:
+        return np.zeros(len(one), dtype=bool), None
     if one.dtype == object or one.dtype.kind not in "biuf" or two.dtype.kind not in "biuf":
-        beyond = unequal
-        _worst(stats, unequal.astype(np.float64), one, two, rows, first)
+        beyond, apart = unequal, unequal.astype(np.float64)
     else:
         apart = np.where(unequal, distance(one, two), 0.0)
         beyond = unequal & ~within(one, two, apart, options.tolerance(stats.feature))
         finite = apart[np.isfinite(apart)]
         stats.sum_abs += float(finite.sum())
         steps = ulps(one, two)
-        if steps is not None and steps.size:
+        if steps is not None:
             usable = steps[unequal & np.isfinite(apart)]
             stats.max_ulp = max(stats.max_ulp or 0, int(usable.max(initial=0)))
-        _worst(stats, apart, one, two, rows, first)
     stats.beyond += int(np.count_nonzero(beyond))
-    far[rows] |= beyond.reshape(len(rows), -1).any(axis=1)
+    far: Array = np.any(beyond, axis=1)
+    flat = int(np.argmax(apart))
+    largest = float(apart.flat[flat])
+    if largest > stats.max_abs or stats.worst is None:
+        stats.max_abs = max(stats.max_abs, largest)
+        return far, (flat // apart.shape[1], flat % apart.shape[1])
+    return far, None
 
 
 def distance(one: Array, two: Array) -> Array:
@@ -300,17 +331,6 @@ def _values(leaf: Leaf, rows: Array) -> Array | None:
     if all(isinstance(v, np.ndarray) for v in values) and len({v.shape for v in values}) == 1:
         return np.stack(values)
     return None
-
-
-def _worst(stats: ValueStats, distance: Array, one: Array, two: Array, rows: Array, first: int) -> None:
-    if not distance.size:
-        return
-    flat = int(np.argmax(distance))
-    largest = float(distance.flat[flat])
-    if largest > stats.max_abs or stats.worst is None:
-        place = tuple(int(i) for i in np.unravel_index(flat, distance.shape))
-        stats.max_abs = max(stats.max_abs, largest)
-        stats.worst = (first + int(rows[place[0]]), place[1:], _item(one[place]), _item(two[place]))
 
 
 def _item(value: Any) -> Any:
