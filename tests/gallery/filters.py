@@ -20,8 +20,8 @@ def keep(label):
     return label % 3 < 2
 
 
-def _kept_program(folder: Path, epochs: int | None, fault: Fault, batch, **options) -> Program:
-    """One reader; `batch` gets the image, the label and whether to keep them."""
+def _kept_program(folder: Path, epochs: int | None, fault: Fault, batch, shuffles: int = 1, **options) -> Program:
+    """One reader; `batch` gets the image, the label and whether to keep them, and shuffles so many records."""
     serialized, records = raw_data(COUNT, fault)
     files = write_tfrecords(folder, serialized, fault=fault)
 
@@ -39,7 +39,10 @@ def _kept_program(folder: Path, epochs: int | None, fault: Fault, batch, **optio
         files=files,
         sources=COUNT,
         hand_written_twin=lambda: (
-            raw_twin(paths(files), epochs).filter(lambda _, label: keep(label)).batch(4, drop_remainder=True)
+            raw_twin(paths(files), epochs)
+            .filter(lambda _, label: keep(label))
+            .shuffle(shuffles, seed=7)
+            .batch(4, drop_remainder=True)
         ),
         **options,
     )
@@ -72,7 +75,7 @@ def maybe_shuffle_batch(folder: Path, *, epochs: int | None = 1, fault: Fault = 
             seed=6,
         )
 
-    return _kept_program(folder, epochs, fault, batch, threads=2)
+    return _kept_program(folder, epochs, fault, batch, shuffles=8, threads=2)
 
 
 @entry(
@@ -107,7 +110,7 @@ def maybe_shuffle_batch_join(folder: Path, *, epochs: int | None = 1, fault: Fau
             seed=6,
         )
 
-    return _kept_program(folder, epochs, fault, batch, threads=2)
+    return _kept_program(folder, epochs, fault, batch, shuffles=8, threads=2)
 
 
 @entry(
