@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import subprocess
 import sys
@@ -20,8 +21,10 @@ from tests.engines.running import assert_same_batches, leaves, lockstep, numpy_b
 from tests.gallery import oracle
 from tfqueue import LockstepHook
 from tfqueue.engines.lockstep import Lockstep
+from tfqueue.engines.lockstep_queue import QueueState
 from tfqueue.engines.tfdata import to_dataset
 from tfqueue.errors import InvalidArgument
+from tfqueue.topology.trace import trace
 
 tf1 = tf.compat.v1
 
@@ -335,6 +338,75 @@ def test_what_a_stage_raises_is_raised_by_the_step():
             step()
         assert engine.failed_enqueue.name == "batch/fifo_queue_enqueue"
         engine.stop()
+
+
+def test_a_runner_that_feeds_works_under_a_monitored_session(tmp_path):
+    # Its thread's own steps take from queues, too: more than those hold, which would stay empty if nobody counted that.
+    program = gallery.get("T16-feeding-runner").program(tmp_path, epochs=4)
+    with tf.Graph().as_default():
+        batch = program.build_fn()
+        tf1.train.get_or_create_global_step()
+        found = []
+        with tf1.train.MonitoredTrainingSession(hooks=[LockstepHook()]) as session:
+            while not session.should_stop():
+                found.append(session.run(batch))
+    assert gallery.problems(program, found) == []
+
+
+@contextlib.contextmanager
+def counted_queue():
+    """A queue of five elements, what lockstep knows of it, and a function that takes some."""
+    with tf.Graph().as_default() as graph, tf1.Session() as session:
+        queue = tf1.FIFOQueue(9, [tf.int64], shapes=[[]])
+        tf1.train.add_queue_runner(tf1.train.QueueRunner(queue, [queue.enqueue(tf.constant(1, tf.int64))]))
+        queue.dequeue_many(4)
+        topology = trace(graph)
+        state = QueueState(graph, topology.queues[0], 4)
+        fill = queue.enqueue_many([tf.range(5, dtype=tf.int64)])
+        count = tf1.placeholder(tf.int32, [])
+        take = queue.dequeue_many(count)
+        state.connect(session)
+        session.run(fill)
+        yield state, lambda number: session.run(take, {count: number})
+
+
+def test_a_size_asked_before_a_step_takes_is_not_kept():
+    with counted_queue() as (state, take):
+        assert (state.size(), state.available(), state.room()) == (5, 5, 4)
+        state.step_begins(4)
+        assert (state.size(), state.available()) == (1, 1)
+        state.forget_size()  # as after the run of an enqueue in another thread
+        assert (state.size(), state.available()) == (5, 1)
+        take(4)
+        assert state.size() == 1
+        state.step_ended(failed=False)
+        assert (state.size(), state.available(), state.room()) == (1, 1, 8)
+
+
+def test_nor_is_one_asked_before_a_step_took_that_is_over_when_the_answer_comes(monkeypatch):
+    with counted_queue() as (state, take):
+        state.step_begins(4)
+        state.forget_size()
+        ask = state._ask_size
+
+        def slow():
+            size = ask()
+            take(4)
+            state.step_ended(failed=False)
+            return size
+
+        monkeypatch.setattr(state, "_ask_size", slow)
+        assert state.available() == 1
+        monkeypatch.undo()
+        assert (state.size(), state.available()) == (1, 1)
+
+
+def test_a_step_that_failed_has_taken_nothing():
+    with counted_queue() as (state, _):
+        assert state.size() == 5
+        state.step_begins(4)
+        state.step_ended(failed=True)
+        assert state.size() == 5
 
 
 def test_a_finalized_graph_is_refused():

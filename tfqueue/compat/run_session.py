@@ -188,6 +188,7 @@ class ProgramSession:
             self.runners.handles.update(self.state.handles)
             engine.start(self.session, self.coord)
             self._lockstep = engine
+            engine.start_fed_runners()
 
     def _initialise_locals(self) -> None:
         """Initialise local variables (counters of epochs) that the program has forgotten, which would end a runner."""

@@ -154,8 +154,7 @@ class Lockstep:
 
         Args:
             session: The session; the variables that the queues need are initialised.
-            coord: A coordinator for the threads of queue runners that feed placeholders: only their own
-                Python code can run them, so they are started.
+            coord: A coordinator for the threads of queue runners that feed placeholders; see `start_fed_runners`.
         """
         self._session = session
         self._coord = coord
@@ -166,8 +165,6 @@ class Lockstep:
         for index, runner in enumerate(self.topology.runners):
             if runner.close_op is not None:
                 self._closers[index] = runs_at_once(session, self.graph.get_operation_by_name(runner.close_op))
-        if coord is not None:
-            self._start_fed_runners(coord)
         if any(cut.may_wait for lane in self._lanes for cut in lane.cuts) or any(s.external for s in self._order):
             self._looker = threading.Thread(target=self._look, name="tfqueue-lockstep", daemon=True)
             self._looker.start()
@@ -186,7 +183,13 @@ class Lockstep:
             # What the enqueue waits for must run, though the enqueue itself does not.
             lane.values = self._callable([values, list(op.control_inputs)], feeds)
 
-    def _start_fed_runners(self, coord: Any) -> None:
+    def start_fed_runners(self) -> None:
+        """Start the queue runners that feed placeholders, which only their own Python code can run.
+
+        The steps of their threads are steps like any other: `before_run` must be called for them, from the first on.
+        """
+        if self._coord is None:
+            return
         fed = {
             self.topology.runners[enqueue.runner].enqueue_ops
             for enqueue in self.topology.enqueues
@@ -194,7 +197,7 @@ class Lockstep:
         }
         for runner in self.graph.get_collection(tf1.GraphKeys.QUEUE_RUNNERS):
             if tuple(getattr(op, "op", op).name for op in runner.enqueue_ops) in fed:
-                threads = runner.create_threads(self._session, coord=coord, daemon=True, start=True)
+                threads = runner.create_threads(self._session, coord=self._coord, daemon=True, start=True)
                 names = {getattr(op, "op", op).name for op in runner.enqueue_ops}
                 for state in self._order:
                     if names & {enqueue.runs for enqueue in state.model.enqueues}:
@@ -223,28 +226,35 @@ class Lockstep:
         def step() -> Any:
             with self._lock:
                 values = [value for _, value in self._serve(plan, {})]
-                result = self._unlocked(plan, lambda: run(*values))
-                self._account(plan)
-                return result
+                self._step_begins(plan)
+                with self._step():
+                    return self._unlocked(plan, lambda: run(*values))
 
         return step
 
     def before_run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> dict[Any, Any]:
         """Bring the queues to where a ``session.run(fetches, feed_dict)`` finds what it needs.
 
+        Call `after_run` when that run is over; where nobody can, the next run of the same thread tells.
+
         Returns:
             What that run must be fed besides ``feed_dict`` (empty in the usual case).
         """
         plan = self._plan(fetches, feed_dict)
+        self.after_run()
         if not plan.cuts:
             # It may be a Python thread feeding the queue that a step waits for: it must not wait for the step.
-            self._account(plan)
+            self._step_begins(plan)
             return {}
         with self._lock:
             feeds = dict(self._serve(plan, feed_dict or {}))
-            # Before the run, which happens elsewhere; if it fails, the pipeline has failed.
-            self._account(plan)
+            self._step_begins(plan)
         return feeds
+
+    def after_run(self, *, failed: bool = False) -> None:
+        """The run of this thread is over, for which `before_run` was called."""
+        for state in self._order:
+            state.step_ended(failed=failed)
 
     def watch(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> int | None:
         """Look after a ``session.run(fetches, feed_dict)`` that happens elsewhere, until `unwatch` is given the number.
@@ -261,7 +271,7 @@ class Lockstep:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """While open, every ``session.run`` of the session brings the queues up to it first."""
+        """While open, every ``session.run`` of the session brings the queues up to it first, also those that feed."""
         session = self._session
         original = session.run
 
@@ -271,13 +281,15 @@ class Lockstep:
             if feeds:
                 feed_dict = {**(feed_dict or {}), **feeds}
             try:
-                return original(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
+                with self._step():
+                    return original(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
             finally:
                 if watched is not None:
                     self.unwatch(watched)
 
         session.run = run  # on this object only; its class stays as it is
         try:
+            self.start_fed_runners()
             yield
         finally:
             del session.run
@@ -342,11 +354,23 @@ class Lockstep:
                     return True
         return False
 
-    def _account(self, plan: _Plan) -> None:
+    def _step_begins(self, plan: _Plan) -> None:
+        """Count what a step takes before it does: other threads look at the queues meanwhile."""
         for cut in plan.cuts:
-            cut.account()
+            cut.step_begins()
         for state in plan.touched:
             state.forget_size()
+            state.step_begins(0)
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """A step that begins here, and its end."""
+        try:
+            yield
+        except BaseException:
+            self.after_run(failed=True)
+            raise
+        self.after_run()
 
     # -- the schedule -----------------------------------------------------------------------------------
 
@@ -373,7 +397,7 @@ class Lockstep:
             not lane.many or (lane.static_count is not None and lane.static_count <= lane.queue.room())
         )
         run = lane.run if direct else lane.values
-        touched = [(state, state.changes) for state in lane.touched]
+        touched = [(state, state.changes if not state.steps else -1) for state in lane.touched]
         try:
             if all(cut.is_complete() for cut in lane.cuts if cut.fed):
                 feeds = [value for cut in lane.cuts if cut.fed for value in cut.take()]
@@ -411,7 +435,7 @@ class Lockstep:
 
     @staticmethod
     def _forget(moved: list[QueueState]) -> None:
-        """Ask again for the sizes of queues that another thread has looked at, or moved elements of, during a run.
+        """Ask again for the sizes of queues that another thread looked at, or moved elements of, during a run.
 
         It may have asked when the enqueue had just been done: what is added to that would count twice, and a step that
         relies on it would wait for ever.

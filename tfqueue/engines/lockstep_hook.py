@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import tensorflow as tf
@@ -32,7 +33,7 @@ class LockstepHook(tf1.train.SessionRunHook):  # type: ignore[misc, name-defined
         self._engine: Lockstep | None = None
         self._started = False
         self._hidden: tuple[list[Any], list[Any]] = ([], [])
-        self._watched: int | None = None
+        self._attached = ExitStack()
 
     def begin(self) -> None:
         graph = tf1.get_default_graph()
@@ -52,19 +53,11 @@ class LockstepHook(tf1.train.SessionRunHook):  # type: ignore[misc, name-defined
             )
         self._started = True
         self._running.start(session, coord)
-
-    def before_run(self, run_context: Any) -> Any:
-        arguments = run_context.original_args
-        feeds = self._running.before_run(arguments.fetches, arguments.feed_dict)
-        self._watched = self._running.watch(arguments.fetches, arguments.feed_dict)
-        return tf1.train.SessionRunArgs(fetches=None, feed_dict=feeds) if feeds else None
-
-    def after_run(self, run_context: Any, run_values: Any) -> None:
-        if self._watched is not None:
-            self._running.unwatch(self._watched)
-            self._watched = None
+        # The session below, so that the steps of threads that feed, and what other hooks fetch, are in the schedule.
+        self._attached.enter_context(self._running.attached())
 
     def end(self, session: Any) -> None:
+        self._attached.close()
         self._running.stop()
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class QueueState:
         self.external = not model.enqueues
         self.changes = 0  # how often its size was changed or asked for
         self.coming = self.going = 0  # what runs that others do not wait for will add and take
+        self.steps: dict[threading.Thread, int] = {}  # what the steps of other threads take, counted when they begin
         self._closed = False
         self._size: int | None = None
         self._graph = graph
@@ -127,15 +129,30 @@ class QueueState:
             self._close()
 
     def size(self) -> int:
-        """The number of elements in the queue."""
-        if self._size is None or self.external:
-            self._size = int(self._ask_size())
-            self.changes += 1
-        return self._size
+        """The number of elements in the queue; what a step under way takes may still be among them."""
+        if self._size is not None and not self.external:
+            return self._size
+        keep = not self.steps  # asked first: a step may take what it does, and be over, while the size is on its way
+        size = int(self._ask_size())
+        self.changes += 1
+        # Kept, it would count for ever what such a step takes, and a later step would wait for it in vain.
+        self._size = size if keep else None
+        return size
 
     def know_size(self, size: int) -> None:
         """Set the size to what TensorFlow told."""
         self._size = size
+
+    def step_begins(self, count: int) -> None:
+        """A step of this thread, which others do not wait for, will take so many elements."""
+        self.take(count)
+        me = threading.current_thread()
+        self.steps[me] = self.steps.get(me, 0) + count
+
+    def step_ended(self, *, failed: bool) -> None:
+        """The step of this thread is over; a failed one may have taken nothing."""
+        if self.steps.pop(threading.current_thread(), None) is not None and failed:
+            self._size = None
 
     def forget_size(self) -> None:
         """Ask TensorFlow for the size before it is used next."""
@@ -159,7 +176,10 @@ class QueueState:
 
     def available(self) -> int:
         """How many elements can be dequeued: an open shuffle queue keeps its min_after_dequeue."""
+        in_steps = sum(tuple(self.steps.values()))
         left = self.size() - self.going
+        if self._size is None:  # it was asked for while steps were under way
+            left -= in_steps
         return left if self.closed else left - self.model.min_after_dequeue
 
     def in_turn(self) -> Iterator[Lane]:
@@ -306,6 +326,17 @@ class Cut:
             self.forget_sizes()
         elif self.queue is not None:
             self.queue.take(self.batch_size)
+
+    def step_begins(self) -> None:
+        """Before a step of this thread: count what it will take."""
+        if self.fed:
+            return
+        for state in self.queues:
+            if self.certain and self.batch_size is not None:
+                state.step_begins(self.batch_size)
+            else:  # unknown, and perhaps asked for before it is taken
+                state.forget_size()
+                state.step_begins(0 if self.batch_size is None else self.batch_size)
 
     def forget_sizes(self) -> None:
         """Ask TensorFlow for the sizes before they are used next."""
