@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from tfqueue.engines.feeding import fed_names, idle_ops
 from tfqueue.engines.lockstep_parts import take_apart
+from tfqueue.engines.lockstep_plan import Plan
 from tfqueue.engines.lockstep_queue import Cut, Lane, Pending, QueueState
 from tfqueue.engines.queue_ops import apart, runs_at_once
 from tfqueue.errors import InvalidArgument
@@ -68,9 +69,9 @@ class Lockstep:
         self._refuse_foreign_runners()
         for state in self._order:
             self._add_lanes(state)
-        self._plans: dict[tuple[object, ...], _Plan] = {}
+        self._plans: dict[tuple[object, ...], Plan] = {}
         self._lock = threading.Condition(threading.Lock())
-        self._waiting: dict[int, Lane | _Plan] = {}
+        self._waiting: dict[int, Lane | Plan] = {}
         self._runs = 0
         self._stopping = threading.Event()
         self._looker: threading.Thread | None = None
@@ -226,7 +227,7 @@ class Lockstep:
         def step() -> Any:
             with self._lock:
                 values = [value for _, value in self._serve(plan, {})]
-                self._step_begins(plan)
+                plan.step_begins()
                 with self._step():
                     return self._unlocked(plan, lambda: run(*values))
 
@@ -244,11 +245,11 @@ class Lockstep:
         self.after_run()
         if not plan.cuts:
             # It may be a Python thread feeding the queue that a step waits for: it must not wait for the step.
-            self._step_begins(plan)
+            plan.step_begins()
             return {}
         with self._lock:
             feeds = dict(self._serve(plan, feed_dict or {}))
-            self._step_begins(plan)
+            plan.step_begins()
         return feeds
 
     def after_run(self, *, failed: bool = False) -> None:
@@ -294,7 +295,7 @@ class Lockstep:
         finally:
             del session.run
 
-    def _plan(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> _Plan:
+    def _plan(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Plan:
         elements = fetch_elements(self.graph, fetches)
         fed = fed_names(feed_dict)
         key = (*(id(element) for element in elements), *sorted(fed))
@@ -308,10 +309,10 @@ class Lockstep:
             enqueues = {enqueue.name: enqueue.queue for enqueue in self.topology.enqueues if enqueue.name not in idle}
             touched = [] if stage is None else [self._queues[enqueues[op]] for op in stage.ops if op in enqueues]
             # The elements are kept, so that their ids stay theirs.
-            plan = self._plans[key] = _Plan(cuts, touched, elements)
+            plan = self._plans[key] = Plan(cuts, touched, elements)
         return plan
 
-    def _serve(self, plan: _Plan, feed_dict: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    def _serve(self, plan: Plan, feed_dict: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
         """Fill the queues and wait for what the cuts of a step need; returns what must be fed."""
         if plan.cuts:
             while self._advance():
@@ -353,14 +354,6 @@ class Lockstep:
                     self._run_lane(lane)
                     return True
         return False
-
-    def _step_begins(self, plan: _Plan) -> None:
-        """Count what a step takes before it does: other threads look at the queues meanwhile."""
-        for cut in plan.cuts:
-            cut.step_begins()
-        for state in plan.touched:
-            state.forget_size()
-            state.step_begins(0)
 
     @contextmanager
     def _step(self) -> Iterator[None]:
@@ -470,7 +463,7 @@ class Lockstep:
         """The session's own run, also while `attached` stands in its place."""
         return type(self._session).run(self._session, *arguments)
 
-    def _unlocked(self, what: Lane | _Plan, run: Callable[[], Any]) -> Any:
+    def _unlocked(self, what: Lane | Plan, run: Callable[[], Any]) -> Any:
         """Run what may wait for a file name, or for Python code, so that others can bring it meanwhile."""
         if not what.may_wait:
             return run()
@@ -485,7 +478,7 @@ class Lockstep:
             del self._waiting[number]
             self._lock.notify_all()
 
-    def _begin_waiting(self, what: Lane | _Plan) -> int:
+    def _begin_waiting(self, what: Lane | Plan) -> int:
         self._runs += 1
         self._waiting[self._runs] = what
         return self._runs
@@ -528,18 +521,3 @@ class Lockstep:
         state.forget_size()
         while not state.closed and state.size() == 0 and self._advance(frozenset(above)):
             state.forget_size()
-
-
-class _Plan:
-    """What a step takes from the queues."""
-
-    def __init__(self, cuts: list[Cut], touched: list[QueueState], elements: list[Any]) -> None:
-        self.cuts = cuts
-        self.touched = touched
-        self.elements = elements
-        self.busy = False
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether it can have to wait for something that is not in the schedule."""
-        return any(cut.may_wait for cut in self.cuts)
