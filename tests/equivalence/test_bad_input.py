@@ -18,10 +18,10 @@ def batches(count: int = 3) -> list[dict[str, Any]]:
     return [{"x": np.arange(4) + 4 * i} for i in range(count)]
 
 
-def failing(after: int) -> Any:
+def failing(after: int, words: str = "boom") -> Any:
     def stream() -> Iterator[Any]:
         yield from batches(after)
-        raise ValueError("boom")
+        raise ValueError(words)
 
     return stream
 
@@ -31,7 +31,10 @@ def test_a_side_that_raises_midway_is_reported_with_what_was_seen() -> None:
     assert report.verdict == "different"
     assert report.candidate.records == 12
     assert "ValueError: boom" in report.check("end").summary
-    assert tfqueue.compare(failing(2)(), failing(2)).check("end").status == "same"
+    both = tfqueue.compare(failing(2)(), failing(2)).check("end")
+    assert (both.status, both.summary) == ("same", "both fail with ValueError: boom")
+    other = tfqueue.compare(failing(2)(), failing(2, "bang")).check("end")
+    assert (other.status, other.summary) == ("same", "both fail with ValueError: boom; in the candidate: bang")
 
 
 def test_an_error_that_a_pipeline_wraps_is_the_same_error(tmp_path: Path) -> None:

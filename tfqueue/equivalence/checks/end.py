@@ -27,7 +27,8 @@ def check_end(evidence: Evidence) -> CheckResult:
         return CheckResult("end", NOT_CHECKED, "both were cut at max_records", counts=False, evidence=figures)
     if left.error is not None and right.error is not None:
         same = _kind(left.error) is _kind(right.error)
-        words = f"both fail with {_kind(left.error).__name__}" if same else f"{_how(left)}; {_how(right)}"
+        words = f"both fail with {_kind(left.error).__name__}: {_both(left.error, right.error)}"
+        words = words if same else f"{_how(left)}; {_how(right)}"
         return CheckResult("end", SAME if same else DIFFERENT, words, evidence=figures)
     if "cut" in (left.ended, right.ended) and left.error is None and right.error is None:
         ending = left if right.ended == "cut" else right
@@ -41,11 +42,20 @@ def _kind(error: BaseException) -> type[BaseException]:
     return type(error.__cause__) if isinstance(error, PipelineFailed) and error.__cause__ is not None else type(error)
 
 
+def _text(error: BaseException) -> str:
+    return " ".join(_INSIDE.sub("", str(error)).split())[:_WORDS]
+
+
+def _both(left: BaseException, right: BaseException) -> str:
+    """The words of two errors of one class, once where they are the same."""
+    one, other = _text(left), _text(right)
+    return one if one == other else f"{one}; in the candidate: {other}"
+
+
 def _how(side: Observation) -> str:
     done = f"{number(side.batches, 'batch')} ({number(side.count, 'record')})"
     if side.error is not None:
-        text = " ".join(_INSIDE.sub("", str(side.error)).split())
-        return f"the {side.side.role} failed after {done}: {type(side.error).__name__}: {text[:_WORDS]}"
+        return f"the {side.side.role} failed after {done}: {type(side.error).__name__}: {_text(side.error)}"
     if side.ended == "going on":
         return f"the {side.side.role} was still delivering after {done}, when it was left"
     if side.ended == "cut":
