@@ -12,6 +12,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.views.html import reports
 from tfqueue import views
@@ -30,16 +31,21 @@ def pages(tmp_path_factory):
     return folder
 
 
+def look_as(browser, width, height):
+    """A window of this size, on a screen: whatever the test before has left."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
+    )
+
+
 @pytest.fixture
 def page(browser, pages):
     """Open a page in a window of desktop size, with an empty console."""
 
     def open_page(name, width=1280, height=900):
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
-        browser.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
-        )
+        look_as(browser, width, height)
         browser.get_log("browser")
         browser.get((pages / f"{name}.html").as_uri())
         return browser
@@ -238,9 +244,16 @@ def test_works_with_scripts_off(browser_without_scripts, pages):
 def test_the_frame_of_a_notebook_works(browser, tmp_path):
     path = tmp_path / "notebook.html"
     path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{reports.different()._repr_html_()}", encoding="utf-8")
+    look_as(browser, 1280, 900)
     browser.get(path.as_uri())
     browser.switch_to.frame(0)
     assert browser.find_element(By.CSS_SELECTOR, ".controls").is_displayed()
-    browser.find_element(By.CSS_SELECTOR, "input[value=candidate]").click()
-    assert set(visible_pictures(browser)) == {"candidate"}
+    choice = browser.find_element(By.CSS_SELECTOR, "input[value=candidate]")
+
+    def chosen(_):
+        # A sandboxed frame has a process of its own, which takes the click when it has time, or moves under it.
+        choice.click()
+        return set(visible_pictures(browser)) == {"candidate"}
+
+    assert WebDriverWait(browser, 60).until(chosen)
     browser.switch_to.default_content()
