@@ -241,7 +241,9 @@ class Lockstep:
         Returns:
             What that run must be fed besides ``feed_dict`` (empty in the usual case).
         """
-        plan = self._plan(fetches, feed_dict)
+        return self._prepare(self._plan(fetches, feed_dict), feed_dict)
+
+    def _prepare(self, plan: Plan, feed_dict: Mapping[Any, Any] | None) -> dict[Any, Any]:
         self.after_run()
         if not plan.cuts:
             # It may be a Python thread feeding the queue that a step waits for: it must not wait for the step.
@@ -257,19 +259,6 @@ class Lockstep:
         for state in self._order:
             state.step_ended(failed=failed)
 
-    def watch(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> int | None:
-        """Look after a ``session.run(fetches, feed_dict)`` that happens elsewhere, until `unwatch` is given the number.
-
-        None where it cannot have to wait for something that is not in the schedule.
-        """
-        plan = self._plan(fetches, feed_dict)
-        return self._begin_waiting(plan) if plan.may_wait else None
-
-    def unwatch(self, number: int) -> None:
-        """The run is over."""
-        with self._lock:
-            del self._waiting[number]
-
     @contextmanager
     def attached(self) -> Iterator[None]:
         """While open, every ``session.run`` of the session brings the queues up to it first, also those that feed."""
@@ -277,16 +266,18 @@ class Lockstep:
         original = session.run
 
         def run(fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-            feeds = self.before_run(fetches, feed_dict)
-            watched = self.watch(fetches, feed_dict)
+            plan = self._plan(fetches, feed_dict)
+            feeds = self._prepare(plan, feed_dict)
+            waiting = self._begin_waiting(plan) if plan.may_wait else None
             if feeds:
                 feed_dict = {**(feed_dict or {}), **feeds}
             try:
                 with self._step():
                     return original(fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata)
             finally:
-                if watched is not None:
-                    self.unwatch(watched)
+                if waiting is not None:
+                    with self._lock:
+                        del self._waiting[waiting]
 
         session.run = run  # on this object only; its class stays as it is
         try:
