@@ -101,8 +101,11 @@ def _of_queue(least: int, capacity: int, **more: Any) -> Ordering:
 
 def queue(count: int, rng: np.random.Generator) -> Case:
     """shuffle_batch against Dataset.shuffle(min_after_dequeue)."""
-    least, capacity = _sizes(count, rng)
-    source = words(count)
+    return _against_buffer(words(count), *_sizes(count, rng), rng)
+
+
+def _against_buffer(source: Words, least: int, capacity: int, rng: np.random.Generator) -> Case:
+    count = len(source)
     return Case(
         _of_queue(least, capacity),
         source,
@@ -156,15 +159,7 @@ def labels(count: int, rng: np.random.Generator) -> Case:
 def blurred(count: int, rng: np.random.Generator) -> Case:
     """Three passes through one queue, against repeat(3).shuffle(min_after_dequeue)."""
     least, capacity = _sizes(count // 3, rng)
-    source = np.tile(words(-(-count // 3)), 3)
-    count = len(source)
-    return Case(
-        _of_queue(least, capacity),
-        source,
-        source[queued(count, least, capacity, rng)],
-        source[buffered(count, least, rng)],
-        source[buffered(count, least // 2, rng)],
-    )
+    return _against_buffer(np.tile(words(-(-count // 3)), 3), least, capacity, rng)
 
 
 def long(count: int, rng: np.random.Generator) -> Case:
