@@ -283,6 +283,65 @@ thread.daemon = True
 thread.start()
 print([float(sess.run(total)) for _ in range(5)])
 """,
+    trains_in_threads="""
+import threading
+import tensorflow as tf
+batch = tf.train.batch([tf.train.range_input_producer(600, num_epochs=1, shuffle=False).dequeue()], 3)
+sess = tf.Session()
+sess.run(tf.local_variables_initializer())
+seen, main_ends, lock = [], threading.Event(), threading.Lock()
+left = [3]
+def train():
+    main_ends.wait()
+    with tf.train.Coordinator().stop_on_exception():
+        while True:
+            seen.extend(sess.run(batch).tolist())
+    with lock:
+        left[0] -= 1
+        if not left[0]:
+            print(sorted(seen) == list(range(600)))
+tf.train.start_queue_runners(sess)
+threads = [threading.Thread(target=train) for _ in range(3)]
+for thread in threads:
+    thread.start()
+main_ends.set()
+""",
+    idles_in_threads="""
+import concurrent.futures, threading
+import tensorflow as tf
+pool = concurrent.futures.ThreadPoolExecutor(2)
+print(pool.submit(lambda: 7).result())
+place = tf.placeholder(tf.float32, [])
+queue = tf.FIFOQueue(4, tf.float32, [[]])
+enqueue, total = queue.enqueue(place), tf.reduce_sum(queue.dequeue_many(3))
+sess = tf.Session()
+def feed():
+    number = 0
+    while True:
+        sess.run(enqueue, {place: number})
+        number += 1
+threading.Thread(target=feed).start()
+print(float(sess.run(total)))
+""",
+    left_behind="""
+import sys, threading, types
+import tensorflow as tf
+shared = sys.modules["shared_by_tests"] = types.ModuleType("shared_by_tests")
+shared.go = threading.Event()
+def late():
+    shared.go.wait()
+    raise ValueError("too late")
+shared.thread = threading.Thread(target=late, daemon=True)
+shared.thread.start()
+print("left")
+""",
+    lets_go="""
+import shared_by_tests
+import tensorflow as tf
+shared_by_tests.go.set()
+shared_by_tests.thread.join()
+print("gone on")
+""",
     steps_beside=RECORDS
     + """
 slim = tf.contrib.slim

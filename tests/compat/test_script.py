@@ -111,6 +111,10 @@ ALL_ENGINES = {
     "fed_by_threads": "[0.0, 1.0, 2.0]\n[3.0, 4.0, 5.0]\n[6.0, 7.0, 8.0]\nend\n",
     "steps_beside": "done\n",
     "runner_of_its_own": "[0.0, 1.0]\n[4.0, 9.0]\n[16.0, 25.0]\n[0.0, 1.0]\n",
+    "trains_in_threads": "True\n",
+    "idles_in_threads": "7\n3.0\n",
+    "left_behind": "left\n",
+    "lets_go": "gone on\n",
     "feeds_for_ever": "[3.0, 12.0, 21.0, 30.0, 39.0]\n",
 }
 OPTIONS = ("not_started", "endless", "endless_for", "main", *ALL_ENGINES)

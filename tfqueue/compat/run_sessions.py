@@ -7,9 +7,12 @@ MonitoredSession, tf_slim), it comes through `QueueRunner.create_threads`.
 
 from __future__ import annotations
 
+import concurrent.futures.thread
 import functools
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -28,6 +31,10 @@ class _Here(threading.local):
     """What this thread is doing."""
 
     inside = False  # whether that is tfqueue's own doing
+
+    def __init__(self, all_of_them: WeakKeyDictionary[threading.Thread, list[int]]) -> None:
+        self.taken = [0]  # the steps of this thread that took something from a queue; shared with who counts them
+        all_of_them[threading.current_thread()] = self.taken
 
 
 class StepsReached(SystemExit):
@@ -59,7 +66,8 @@ class Sessions:
         self._state_of: WeakKeyDictionary[Any, ProgramGraph] = WeakKeyDictionary()
         self._session_of: dict[Any, ProgramSession] = {}  # each keeps its session anyway
         self._coordinators: WeakSet[Any] = WeakSet()
-        self._here = _Here()
+        self._taken_by: WeakKeyDictionary[threading.Thread, list[int]] = WeakKeyDictionary()
+        self._here = _Here(self._taken_by)
         self._lock = threading.RLock()
 
     # -- what is known -----------------------------------------------------------------------------------------------
@@ -111,6 +119,7 @@ class Sessions:
             plan = known.plan(fetches)
             takes = plan.takes
             if takes:
+                here.taken[0] += 1
                 if self.steps_left is not None and self.steps_left <= 0:
                     raise StepsReached(self.steps_taken)
                 if not plan.begun:
@@ -233,6 +242,31 @@ class Sessions:
                 if listening:
                     interrupts.forget(self._interrupt)
                 self.leave()
+
+    def wait_for_threads(self, others: Collection[threading.Thread]) -> None:
+        """Wait for the threads that take from queues, as Python at its exit waits for those that are no daemons.
+
+        A thread that only feeds would keep Python waiting for ever once nobody takes; it is not waited for. Nor is
+        any for longer than ``stall_timeout`` without a step. Threads in ``others`` are not the program's.
+        """
+
+        def is_waited_for(thread: threading.Thread) -> bool:
+            if thread.daemon or thread in others or self._taken_by.get(thread) == [0]:
+                return False
+            frame = sys._current_frames().get(thread.ident or 0)
+            # The idle worker of an executor ends only when Python does.
+            return frame is not None and frame.f_code.co_filename != concurrent.futures.thread.__file__
+
+        seen: Any = None
+        deadline = 0.0
+        while True:
+            waited_for = [thread for thread in threading.enumerate() if is_waited_for(thread)]
+            now = {thread: list(self._taken_by.get(thread, ())) for thread in waited_for}
+            if not waited_for or (now == seen and time.monotonic() > deadline):
+                return
+            if now != seen:
+                seen, deadline = now, time.monotonic() + self._stall_timeout
+            waited_for[0].join(min(0.1, self._stall_timeout))
 
     def leave(self) -> None:
         """Stop whatever the program has left running."""

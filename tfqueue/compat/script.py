@@ -15,13 +15,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from tfqueue.errors import CannotLower, CannotRestore, InvalidArgument, TFQueueWarning
 
@@ -99,6 +99,7 @@ def run_script(
     stopped_after: int | None = None
 
     ended = threading.Event()
+    others = frozenset(threading.enumerate())
 
     def finish(exit_code: int) -> RunReport | None:
         ended.set()
@@ -138,6 +139,8 @@ def run_script(
                     f"TensorFlow 2, run it with plain python",
                     file=sys.stderr,
                 )
+        with suppress(KeyboardInterrupt):
+            sessions.wait_for_threads(others)
         if stopped_after is None and sessions.steps_left == 0:
             stopped_after = sessions.steps_taken
         sys.stdout.flush()
@@ -249,17 +252,19 @@ def _process(path: str, folder: str, arguments: Sequence[str], ended: threading.
     """What the program sees of the process: its arguments, its folder first on the path; all put back afterwards."""
     from absl import flags
 
-    before = sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning, threading.excepthook
+    before = sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning
+    hook = _ThreadHook(ended)
     known = set(flags.FLAGS)
     level = logging.getLogger("tensorflow").level
     sys.argv = [path, *arguments]
     sys.path.insert(0, folder)
     warnings.showwarning = _warn
-    threading.excepthook = partial(_tell_of_thread, ended)
+    threading.excepthook = hook
     try:
         yield
     finally:
-        sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning, threading.excepthook = before
+        sys.argv, sys.path[:], sys.modules["__main__"], warnings.showwarning = before
+        threading.excepthook = hook.after_program()
         logging.getLogger("tensorflow").setLevel(level)
         for flag in set(flags.FLAGS) - known:
             delattr(flags.FLAGS, flag)
@@ -322,15 +327,33 @@ def become_child(namespace: dict[str, Any]) -> None:
     importing.run(program["path"], namespace)
 
 
-def _tell_of_thread(ended: threading.Event, told: threading.ExceptHookArgs) -> None:
-    """An exception that ended a thread of the program, told as Python tells it."""
-    from tfqueue.compat.run_traceback import program_traceback
+class _ThreadHook:
+    """Tells of an exception that ended a thread of the program as Python tells it, while the program runs.
 
-    # Once the program has ended, a thread that was left in a queue gets an error because the queue is cancelled; plain
-    # Python ends it without a word.
-    if told.exc_value is not None and not isinstance(told.exc_value, SystemExit) and not ended.is_set():
-        name = told.thread.name if told.thread is not None else "unknown"
-        print(f"Exception in thread {name}:\n{program_traceback(told.exc_value)}", end="", file=sys.stderr)
+    Once the program has ended, a thread that was left in a queue gets an error because the queue is cancelled, and
+    may come to that only after everything else is put back; plain Python ends it without a word.
+    """
+
+    def __init__(self, ended: threading.Event) -> None:
+        self._ended = ended
+        self._others = WeakSet(threading.enumerate())
+        self._left: WeakSet[threading.Thread] | None = None
+        self._previous = threading.excepthook
+
+    def __call__(self, told: threading.ExceptHookArgs) -> None:
+        from tfqueue.compat.run_traceback import program_traceback
+
+        others = told.thread in self._others if self._left is None else told.thread not in self._left
+        if others:
+            self._previous(told)
+        elif told.exc_value is not None and not isinstance(told.exc_value, SystemExit) and not self._ended.is_set():
+            name = told.thread.name if told.thread is not None else "unknown"
+            print(f"Exception in thread {name}:\n{program_traceback(told.exc_value)}", end="", file=sys.stderr)
+
+    def after_program(self) -> Callable[[threading.ExceptHookArgs], Any]:
+        """The hook from now on: this one while threads of the program are left, else the one before it."""
+        self._left = WeakSet(thread for thread in threading.enumerate() if thread not in self._others)
+        return self if self._left else self._previous
 
 
 @contextmanager
