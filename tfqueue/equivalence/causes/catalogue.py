@@ -104,6 +104,14 @@ CATALOGUE: dict[str, Entry] = {
     "standardised": Entry(
         "each record is standardised on one side", "per_image_standardization on both sides, or on neither"
     ),
+    "normalised": Entry(
+        "each record is scaled by constants of its own on one side",
+        "normalise each record on both sides, or on neither",
+    ),
+    "clipped": Entry("values are clipped on one side", "clip to the same limits on both sides, or on neither"),
+    "function-applied": Entry(
+        "a function is applied to each value on one side", "apply the same function on both sides, or on neither"
+    ),
     "float-narrowing": Entry("floats went through a narrower dtype", "keep the reference's dtype throughout"),
     "int-narrowing": Entry("integers went through another, narrower dtype", "keep a dtype that holds all values"),
     "truncated-to-int": Entry("fractions were cut off or rounded away", "keep a float dtype throughout"),

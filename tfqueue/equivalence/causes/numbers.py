@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tfqueue.equivalence.align import ulps
+from tfqueue.equivalence.causes.functions import function_causes
 from tfqueue.equivalence.causes.pairs import Changed
 from tfqueue.equivalence.leaves import Array
 from tfqueue.equivalence.rounding import fine
@@ -30,7 +31,10 @@ def number_causes(changed: Changed) -> Iterator[Found]:
         yield from _integers(changed)
     yield from _reordered(changed)
     yield from rounding(changed)
-    yield from _linear(changed, whole)
+    linear = list(_linear(changed, whole))
+    yield from linear
+    if not linear:
+        yield from function_causes(*whole.stacked, _line)
 
 
 def rounding(changed: Changed) -> Iterator[Found]:
@@ -286,7 +290,8 @@ def _median_line(one: Array, two: Array) -> tuple[float, float] | None:
     if len(lines) < _MOST * len(one):
         return None
     factor, offset = (float(np.median(values)) for values in zip(*lines, strict=True))
-    agree = [abs(f - factor) <= 1e-3 * abs(factor) for f, _ in lines]
+    near = 1e-3 * float(np.ptp(two)) + (0.5 if _whole_numbers(two) else 0)
+    agree = [abs(f - factor) <= 1e-3 * abs(factor) and abs(o - offset) <= near for f, o in lines]
     return (factor, offset) if np.mean(agree) >= _MOST else None
 
 
