@@ -251,7 +251,8 @@ class Sessions:
         """
 
         def is_waited_for(thread: threading.Thread) -> bool:
-            if thread.daemon or thread in others or self._taken_by.get(thread) == [0]:
+            taken = self._taken_by.get(thread)
+            if thread.daemon or thread in others or taken == [0] or (taken is None and self.steps_left == 0):
                 return False
             frame = sys._current_frames().get(thread.ident or 0)
             # The idle worker of an executor ends only when Python does.
