@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 import threading
 import warnings
 
@@ -64,6 +66,30 @@ def test_a_step_of_a_session_of_ones_own_that_waits_for_nothing() -> None:
             tfqueue.queue_runners(session, check=False, stall_timeout=0.3),
         ):
             session.run(value)
+
+
+def test_a_step_is_seen_though_another_library_replaced_run_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = tf1.Session.run
+    monkeypatch.setattr(tf1.Session, "run", lambda self, fetches: original(self, fetches))
+    spec = importlib.util.spec_from_file_location("imported_after_that", consumers.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    looks = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, looks)
+    spec.loader.exec_module(looks)
+    with tf.Graph().as_default(), tf1.Session() as session:
+        queue = tf1.FIFOQueue(3, tf.int32, [[]])
+        value, enqueue = queue.dequeue(), queue.enqueue(7)
+        found: list[int] = []
+        thread = threading.Thread(target=lambda: found.append(int(session.run(value))))
+        thread.start()
+        pause = threading.Event()
+        while thread.ident not in looks.look(session).in_session:
+            assert thread.is_alive()
+            pause.wait(0.01)
+        session.run(enqueue)
+        thread.join(60)
+    assert found == [7]
 
 
 def test_a_slow_stage_is_warned_about_and_loses_nothing(path) -> None:

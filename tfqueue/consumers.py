@@ -7,6 +7,7 @@ loses the records that it has collected. So the threads' stacks are looked at.
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 import threading
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from typing import Any
 
 import tensorflow as tf
 
-_SESSION_FILE: str = tf.compat.v1.Session.run.__code__.co_filename
+# Not that of `Session.run`, which some other library may have replaced before.
+_SESSION_FILE: str = inspect.getfile(tf.compat.v1.Session)
 _PY_FUNC_FILE = "/tensorflow/python/ops/script_ops.py"
 
 _SUMMARIES = "tensorflow.python.summary."
