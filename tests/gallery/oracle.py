@@ -27,7 +27,7 @@ class Run:
     error: BaseException | None
 
 
-def run(program: Program, *, steps: int | None = None, timeout: float = 20.0, graph_optimizer: bool = True) -> Run:
+def run(program: Program, *, steps: int | None = None, timeout: float = 60.0, graph_optimizer: bool = True) -> Run:
     """Runs `program` to the end of its data (an endless one for ``program.steps`` batches).
 
     Args:

@@ -20,6 +20,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfqueue.engines.ending import join_all
 from tfqueue.engines.feeding import fed_names, idle_ops
 from tfqueue.engines.lockstep_parts import take_apart
 from tfqueue.engines.lockstep_plan import Plan
@@ -205,13 +206,11 @@ class Lockstep:
                         self._fed_threads.setdefault(id(state), []).extend(threads)
 
     def stop(self, grace: float = 5.0) -> list[threading.Thread]:
-        """End the helper threads; returns those that are still alive after ``grace`` seconds."""
+        """End the helper threads; returns those that are still alive after it, as `join_all` tells."""
         self._stopping.set()
         fed = {thread for threads in self._fed_threads.values() for thread in threads}
         threads = [*fed, *([self._looker] if self._looker is not None else [])]
-        for thread in threads:
-            thread.join(grace)
-        return [thread for thread in threads if thread.is_alive()]
+        return join_all(threads, grace)
 
     # -- steps ------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfqueue.consumers import coordinators_of, look, raised_in
+from tfqueue.engines.ending import join_all
 from tfqueue.engines.queue_ops import (
     QUEUE_TYPES,
     QueueHandle,
@@ -373,7 +374,7 @@ class RunnerThreads:
         """Ask all threads to stop, free those that wait in a queue, and join them.
 
         Args:
-            grace: Seconds that the threads have together.
+            grace: Seconds that the threads have together, as for `join_all`.
 
         Returns:
             The threads that are still alive.
@@ -417,11 +418,8 @@ class RunnerThreads:
         self.coord.close_now()
 
     def join(self, grace: float) -> list[threading.Thread]:
-        """Join the runner threads for at most ``grace`` seconds together; returns those still alive."""
-        deadline = time.monotonic() + grace
-        for thread in self._all_threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        return [thread for thread in self._all_threads if thread.is_alive()]
+        """Join the runner threads, as `join_all` does; returns those still alive."""
+        return join_all(self._all_threads, grace)
 
     def release(self) -> None:
         """Let go of the session: in the cycles of these objects it would stay until the garbage collector comes by."""
