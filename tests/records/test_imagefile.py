@@ -23,7 +23,8 @@ def jpeg(channels: int = 3) -> bytes:
 @pytest.mark.parametrize("suffix", [".jpg", ".png", ".bmp", ".webp", ".tiff", ".gif"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_formats(suffix: str, channels: int) -> None:
-    if (suffix, channels) in ((".jpg", 4), (".bmp", 4), (".gif", 4), (".gif", 1)):
+    unwritten = (suffix, channels) in ((".jpg", 4), (".bmp", 4), (".gif", 4), (".gif", 1))
+    if unwritten or not cv2.haveImageWriter(suffix):  # older ones write no GIF
         pytest.skip("OpenCV does not write this")
     done, data = cv2.imencode(suffix, PIXELS[:, :, 0] if channels == 1 else PIXELS[:, :, :channels])
     assert done
