@@ -245,7 +245,7 @@ def test_contrib_packages_can_be_imported() -> None:
 
 def test_numpy_names_are_given_back_for_a_block() -> None:
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
-    before = dict(vars(np))
+    before, lib, methods = dict(vars(np)), dict(vars(np.lib)), dict(vars(np.ndarray)).keys()
     with removed_names():
         assert array.tostring() == array.tobytes()
         assert array.T.tostring("F") == array.T.tobytes("F")
@@ -258,9 +258,23 @@ def test_numpy_names_are_given_back_for_a_block() -> None:
         np.testing.assert_array_equal(np.fromstring("1 2", sep=" "), [1.0, 2.0])
         with pytest.raises(ValueError, match="multiple of element size"):
             np.fromstring(b"123", np.int16)
+        np.testing.assert_array_equal(np.lib.pad([1], (1, 1), "constant"), [0, 1, 0])
+        assert (np.PINF, np.NINF, np.math.sqrt(4), np.rank(array), np.alen(array)) == (np.inf, -np.inf, 2.0, 2, 2)
+        assert np.cast["float32"](array).dtype == np.asfarray(array, np.float32).dtype == np.float32
+        np.testing.assert_array_equal(np.msort(array[::-1]), array)
+        assert np.trapz([1.0, 2.0, 3.0]) == 4.0
+        assert (array.ptp(), array.ptp(axis=0).tolist()) == (5, [3, 3, 3])
+        np.testing.assert_array_equal(array.newbyteorder(), array.byteswap())
+        changed = array.copy()
+        changed.itemset(4, 9)
+        changed.itemset((0, 1), 8)
+        changed.itemset(0, 2, 7)
+        np.testing.assert_array_equal(changed, [[0, 8, 7], [3, 9, 5]])
+        assert {"np.lib.*", "np.rank"} <= {row.name for row in names.restored_so_far()}
         with removed_names():
             pass
         assert array.tostring() == array.tobytes()
+    assert (dict(vars(np.lib)), dict(vars(np.ndarray)).keys()) == (lib, methods)
     assert dict(vars(np)) == before
     assert hasattr(array, "tostring") is (np.__version__ < "2.3")
 

@@ -1,7 +1,8 @@
-"""Rows of the table: TensorFlow's own names, and those that NumPy has removed since."""
+"""Rows of the table: the names that TensorFlow itself has, had, or had under another name."""
 
 from __future__ import annotations
 
+from tfqueue.compat import names_numpy
 from tfqueue.compat.names_row import OldName, alias, gone, kept, rebuilt
 
 _READERS = "reads whole files in the order of the dataset of names; interleave for several at a time"
@@ -416,50 +417,6 @@ _MODULES = (
     gone("examples.*", "the example programs inside TensorFlow's package", "the repository tensorflow/models"),
 )
 
-_NUMPY_TYPES = {
-    "bool": "bool",
-    "int": "int",
-    "float": "float",
-    "complex": "complex",
-    "object": "object",
-    "str": "str",
-    "long": "int",
-    "unicode": "str",
-}
-
-
-def _numpy(name: str, modern: str, removed: str, change: str = "") -> OldName:
-    return OldName(name, "numpy", "given back by `tfqueue run`", modern, change, "tfqueue.compat.numpy_names:", removed)
-
-
-_NUMPY = (
-    *(
-        _numpy(f"np.{old}", f"{new}", "1.24", "np.bool_, np.int64, ... for a fixed width")
-        for old, new in _NUMPY_TYPES.items()
-    ),
-    *(
-        _numpy(f"np.{old}", f"np.{new}", "2.0")
-        for old, new in {
-            "float_": "float64",
-            "complex_": "complex128",
-            "unicode_": "str_",
-            "string_": "bytes_",
-            "Inf": "inf",
-            "Infinity": "inf",
-            "NaN": "nan",
-            "product": "prod",
-            "cumproduct": "cumprod",
-            "sometrue": "any",
-            "alltrue": "all",
-            "row_stack": "vstack",
-            "in1d": "isin",
-            "asscalar": "ndarray.item",
-        }.items()
-    ),
-    _numpy("np.fromstring", "np.frombuffer", "2.3", "frombuffer gives a view that cannot be written to: add .copy()"),
-    _numpy("np.ndarray.tostring", "ndarray.tobytes", "2.3"),
-)
-
 ROWS: tuple[OldName, ...] = (
     *_PIPELINES,
     *_IMAGES,
@@ -467,5 +424,5 @@ ROWS: tuple[OldName, ...] = (
     *_KERAS,
     *_ESTIMATOR,
     *_MODULES,
-    *_NUMPY,
+    *names_numpy.ROWS,
 )

@@ -6,30 +6,25 @@ garbage collector's references; this file is the only place that does such a thi
 
 from __future__ import annotations
 
+import builtins
 import ctypes
+import functools
 import gc
+import math
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tfqueue.compat import names
+from tfqueue.compat import names, names_numpy
 
-_TYPES = {
-    "bool": bool,
-    "int": int,
-    "float": float,
-    "complex": complex,
-    "object": object,
-    "str": str,
-    "long": int,
-    "unicode": str,
-}
 _lock = threading.Lock()
 _depth = 0
-_given: list[str] = []
+_given: list[tuple[ModuleType, str]] = []
 _fromstring: Any = None
 
 
@@ -56,21 +51,20 @@ def removed_names() -> Iterator[None]:
 
 def _replacements() -> dict[str, Any]:
     return {
-        **_TYPES,
-        "float_": np.float64,
-        "complex_": np.complex128,
-        "unicode_": np.str_,
-        "string_": np.bytes_,
-        "Inf": np.inf,
-        "Infinity": np.inf,
-        "NaN": np.nan,
-        "product": np.prod,
-        "cumproduct": np.cumprod,
-        "sometrue": np.any,
-        "alltrue": np.all,
-        "row_stack": np.vstack,
+        **{old: getattr(builtins, new) for old, new in names_numpy.TYPES.items()},
+        **{old: getattr(np, new) for old, new in names_numpy.SAME.items()},
+        "NINF": -np.inf,
+        "PZERO": 0.0,
+        "NZERO": -0.0,
         "in1d": _in1d,
+        "trapz": getattr(np, "trapezoid", None),
         "asscalar": _asscalar,
+        "asfarray": _asfarray,
+        "msort": _msort,
+        "alen": _alen,
+        "cast": _Cast(),
+        "math": math,
+        "warnings": warnings,
     }
 
 
@@ -78,24 +72,43 @@ def _give() -> None:
     global _fromstring
     for name, value in _replacements().items():
         if name not in vars(np):
-            setattr(np, name, value)
-            _given.append(name)
+            setattr(np, name, _told(f"np.{name}", value))
+            _given.append((np, name))
+    for name in names_numpy.LIB:
+        if not hasattr(np.lib, name):
+            setattr(np.lib, name, _told("np.lib.*", getattr(np, name)))
+            _given.append((np.lib, name))
     _fromstring = np.fromstring
     np.fromstring = _from_string  # type: ignore[assignment]
-    for kind in (np.ndarray, np.generic):
-        if "tostring" not in vars(kind):
-            _dictionary(kind)["tostring"] = _to_string
-            ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+    for kind, methods in _METHODS.items():
+        for name, method in methods.items():
+            if not hasattr(kind, name):
+                _dictionary(kind)[name] = method
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
 def _take() -> None:
     while _given:
-        delattr(np, _given.pop())
+        delattr(*_given.pop())
     np.fromstring = _fromstring
-    for kind in (np.ndarray, np.generic):
-        if vars(kind).get("tostring") is _to_string:
-            del _dictionary(kind)["tostring"]
-            ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+    for kind, methods in _METHODS.items():
+        for name, method in methods.items():
+            if vars(kind).get(name) is method:
+                del _dictionary(kind)[name]
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+
+
+def _told(name: str, value: Any) -> Any:
+    """A function that tells that it is used; everything else as it is."""
+    if isinstance(value, type) or not callable(value):
+        return value
+
+    @functools.wraps(value)
+    def function(*arguments: Any, **options: Any) -> Any:
+        names.touch(name)
+        return value(*arguments, **options)
+
+    return function
 
 
 def _dictionary(kind: type) -> dict[str, Any]:
@@ -131,3 +144,49 @@ def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False)
 
 def _asscalar(a: Any) -> Any:
     return a.item()
+
+
+def _asfarray(a: Any, dtype: Any = np.float64) -> Any:
+    return np.asarray(a, dtype if np.issubdtype(dtype, np.inexact) else np.float64)
+
+
+def _msort(a: Any) -> Any:
+    return np.sort(a, axis=0)
+
+
+def _alen(a: Any) -> int:
+    return len(np.atleast_1d(a))
+
+
+class _Cast:
+    """``np.cast[dtype](a)``."""
+
+    def __getitem__(self, dtype: Any) -> Any:
+        return lambda a: np.asarray(a).astype(dtype)
+
+
+def _itemset(self: Any, *arguments: Any) -> None:
+    *index, value = arguments
+    if not index and self.size != 1:
+        raise ValueError("can only place a scalar for an array of size 1")
+    place = () if not index else index[0] if len(index) == 1 else tuple(index)
+    if isinstance(place, int):
+        self.flat[place] = value
+    elif place == ():
+        self.flat[0] = value
+    else:
+        self[place] = value
+
+
+def _newbyteorder(self: Any, new_order: str = "S") -> Any:
+    return self.view(self.dtype.newbyteorder(new_order))
+
+
+def _ptp(self: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    return np.ptp(self, axis, out, keepdims)
+
+
+_METHODS: dict[type, dict[str, Any]] = {
+    np.ndarray: {"tostring": _to_string, "itemset": _itemset, "newbyteorder": _newbyteorder, "ptp": _ptp},
+    np.generic: {"tostring": _to_string, "ptp": _ptp},
+}

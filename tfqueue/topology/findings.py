@@ -131,9 +131,10 @@ def _order(topology: Topology, live: set[str]) -> Iterator[Finding]:
         # A list of one is always in the same order.
         shuffled = producer.shuffle and producer.count != 1
         if producer.queue in live and shuffled and not producer.seed and not producer.seed2:
+            what = "numbers" if producer.kind == "range" else producer.kind
             yield Finding(
                 "order",
-                f"order undefined: the {producer.kind} are shuffled without a seed",
+                f"order undefined: the {what} are shuffled without a seed",
                 producer.name,
                 producer.source,
             )
