@@ -51,6 +51,10 @@ SCRIPTS = {
     "tf2": "import tensorflow as tf\n@tf.function\ndef f(x):\n    return x\nprint(f(1))\n",
     "syntax": "import tensorflow as tf\nx = = 3\n",
     "old_by_hand": "import tensorflow as tf\n\ndef f(a, (b, c)):\n    print a\n",
+    "mixed_tabs": "import tensorflow as tf\nif True:\n\tx = tf.zeros([6, 7])\n"
+    "        print x.get_shape()[1] / 2, 7 / 2\n",
+    "divides_a_dimension": "import tensorflow as tf\nshape = tf.zeros([6, 7]).get_shape()\n"
+    "print(shape[1] / 2, 20 / shape[0], shape.as_list()[1] / 2)\n",
     "missing_file": RECORDS + "loop(inputs([path, '/no/such.csv']))\n",
     "never_read": RECORDS
     + "batch = inputs([path])\nx = tf.constant(3)\nwith tf.Session() as sess:\n"

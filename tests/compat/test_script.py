@@ -179,6 +179,8 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     ends("tf2", 2, "is written for TensorFlow 2 (line 2: tf.function)", "plain python", raised="InvalidArgument")
     assert f'  File "{tmp_path / "syntax.py"}", line 2\n    x = = 3\n        ^\nSyntaxError' in ends("syntax", 1)
     assert found["syntax"]["err"].startswith("  File")
+    assert found["mixed_tabs"]["out"] == "3 3\n", found["mixed_tabs"]
+    assert found["divides_a_dimension"]["out"] == "3 3 3.5\n", found["divides_a_dimension"]
     ends("old_by_hand", 2, "is Python 2, and could not be translated", "old_by_hand.py:4: print a -> print(...)")
     ends("no_such", 2, "there is no script", raised="InvalidArgument")
     ends("folder", 2, "is a folder without a __main__.py", raised="InvalidArgument")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -134,7 +135,13 @@ def mend(text: str) -> Mended:
     _backticks(tokens, found)
     for begin, end in list(_statements(tokens)):
         _mend_statement(tokens, begin, end, found)
-    return Mended("".join(token.text for token in tokens), tuple(sorted(found, key=lambda item: item.line)))
+    new = "".join(token.text for token in tokens)
+    mixed = _mixed_indentation(new)
+    if mixed:
+        _expand_indentation(tokens)
+        new = "".join(token.text for token in tokens)
+        found.append(Python2Line(mixed, "tabs and spaces in one block", "spaces; a tab reached up to the next of 8"))
+    return Mended(new, tuple(sorted(found, key=lambda item: item.line)))
 
 
 def names(tree: ast.AST, text: str) -> tuple[Python2Line, ...]:
@@ -185,6 +192,27 @@ def decode(data: bytes) -> str:
         return decode_source(data)
     except (UnicodeDecodeError, SyntaxError, LookupError):
         return data.decode("latin-1").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _mixed_indentation(text: str) -> int:
+    """The line at which Python 3 refuses tabs and spaces that Python 2 took for the same indentation; 0: none."""
+    if "\t" not in text:
+        return 0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # told when the source is compiled to be run
+            compile(text, "", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    except TabError as error:
+        return error.lineno or 1
+    except (SyntaxError, ValueError):
+        pass
+    return 0
+
+
+def _expand_indentation(tokens: list[_Token]) -> None:
+    for previous, token in zip([_Token("newline", "", 0), *tokens], tokens, strict=False):
+        if token.kind == "space" and previous.kind == "newline":
+            token.text = token.text.expandtabs(8)
 
 
 def _in_words(method: str) -> str:

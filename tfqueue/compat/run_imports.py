@@ -19,8 +19,8 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from types import CodeType, ModuleType
 from typing import Any
@@ -66,13 +66,16 @@ class Importing:
         self._old_builtins = _builtins_of(self._import, old=True)
         self._finder = _Finder(self)
         self._importlib = _Importlib(self._import_module)
+        self._entered = ExitStack()
 
     def __enter__(self) -> Importing:
         sys.meta_path.insert(0, self._finder)
+        self._entered.enter_context(_dimensions_divide())
         return self
 
     def __exit__(self, *error: object) -> None:
         sys.meta_path.remove(self._finder)
+        self._entered.close()
         for name in self._finder.loaded:  # another program may have a module of the same name
             sys.modules.pop(name, None)
 
@@ -323,6 +326,22 @@ def _old_division(left: Any, right: Any) -> Any:
     if _is_whole(left) and _is_whole(right):
         return left // right
     return operator.truediv(left, right)
+
+
+@contextmanager
+def _dimensions_divide() -> Iterator[None]:
+    """``shape[-1] / 2`` gives a `Dimension`, rounded down, as in Python 2; TensorFlow refuses it under Python 3.
+
+    For every source, since one that needs it is often read by both, and nothing else in it is of Python 2.
+    """
+    from tensorflow.compat.v1 import Dimension
+
+    own = Dimension.__truediv__, Dimension.__rtruediv__
+    Dimension.__truediv__, Dimension.__rtruediv__ = Dimension.__floordiv__, Dimension.__rfloordiv__
+    try:
+        yield
+    finally:
+        Dimension.__truediv__, Dimension.__rtruediv__ = own
 
 
 def _is_whole(value: Any) -> bool:
