@@ -79,7 +79,7 @@ def test_the_standard_library_stays_as_it_is() -> None:
 def test_tabs_and_spaces_in_one_block_are_what_python_2_took_them_for() -> None:
     mended = python2.mend("if 1:\n\tx = 1\n        if x:\n\t    print x, '''\n\ty'''\n")
     assert mended.text == "if 1:\n        x = 1\n        if x:\n            print(x, '''\n\ty''')\n"
-    assert [(place.line, place.found) for place in mended.lines][0] == (3, "tabs and spaces in one block")
+    assert next((place.line, place.found) for place in mended.lines) == (3, "tabs and spaces in one block")
     ast.parse(mended.text)
     consistent = "if 1:\n\tif 2:\n\t    print 1\n"  # read by both: a tab stays one
     assert python2.mend(consistent).text == "if 1:\n\tif 2:\n\t    print(1)\n"

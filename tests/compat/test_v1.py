@@ -209,6 +209,10 @@ def test_flags_of_before_1_5(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tf.app.flags.FLAGS[name].value == 4
         assert getattr(tf.flags.FLAGS, name) == 4
         assert getattr(tf.flags.FLAGS, "__flags")[name] == 4
+        assert tf.flags.FLAGS.__dict__["__flags"][name] == 4
+        tf.flags.FLAGS.__dict__["__flags"][name] = 5
+        assert getattr(tf.flags.FLAGS, name) == tf.flags.FLAGS.__dict__["__flags"][name] == 5
+        setattr(tf.flags.FLAGS, name, 4)
         assert getattr(tf1.flags.FLAGS, name) == 4
     finally:
         delattr(tf1.flags.FLAGS, name)

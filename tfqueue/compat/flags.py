@@ -12,17 +12,36 @@ from tfqueue.compat import names
 __all__ = ["FLAGS"]
 
 
+class _Values(dict[str, Any]):
+    """The values by name; what is set here is the flag's value from now on, as it was in the dict of TF1."""
+
+    def __init__(self, flags: Any) -> None:
+        super().__init__(flags.flag_values_dict())
+        self._flags = flags
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self._flags, name, value)
+        super().__setitem__(name, value)
+
+
 class _Flags:
-    """TensorFlow's own FLAGS, with the two private names that old scripts went to."""
+    """TensorFlow's own FLAGS, with the private names that old scripts went to."""
+
+    __slots__ = ("_flags",)
 
     def __init__(self, flags: Any) -> None:
         object.__setattr__(self, "_flags", flags)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__flags":
-            self._parse_flags()
-            return self._flags.flag_values_dict()
+            if not self._flags.is_parsed():  # once: what the program has set since stays
+                self._parse_flags()
+            return _Values(self._flags)
         return getattr(self._flags, name)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        return {"__flags": getattr(self, "__flags"), "__parsed": True}
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._flags, name, value)
