@@ -55,6 +55,20 @@ SCRIPTS = {
     "        print x.get_shape()[1] / 2, 7 / 2\n",
     "divides_a_dimension": "import tensorflow as tf\nshape = tf.zeros([6, 7]).get_shape()\n"
     "print(shape[1] / 2, 20 / shape[0], shape.as_list()[1] / 2)\n",
+    "moved_names": "import tensorflow as tf\nfrom tensorflow.python.framework import ops\n"
+    "from tensorflow.python.ops import array_ops, control_flow_ops\n"
+    "from tensorflow.python.ops.array_ops import unstack\n"
+    "x = control_flow_ops.cond(tf.constant(True), lambda: array_ops.stack([1, 2]), lambda: array_ops.stack([3, 4]))\n"
+    "print(isinstance(x, ops.Tensor), sum(tf.Session().run(unstack(x, 2))))\n",
+    "model_of_the_how_tos": "import tensorflow as tf\nfrom tensorflow.g3doc.tutorials.mnist import mnist as old\n"
+    "from tensorflow.examples.tutorials.mnist import mnist\n"
+    "import tensorflow.examples.tutorials.mnist.mnist as again\nprint(old is mnist, again.NUM_CLASSES)\n"
+    "logits = mnist.inference(tf.ones([3, mnist.IMAGE_PIXELS]), 5, 4)\nloss = mnist.loss(logits, [1, 1, 1])\n"
+    "step = mnist.training(loss, 0.1)\nright = mnist.evaluation(logits, [1, 1, 1])\n"
+    "print([v.op.name for v in tf.global_variables()])\nwith tf.Session() as sess:\n"
+    "    sess.run(tf.global_variables_initializer())\n    before = sess.run(loss)\n"
+    "    for _ in range(20):\n        sess.run(step)\n"
+    "    print(sess.run(loss) < before, sess.run(right), sess.run(tf.train.get_global_step()))\n",
     "missing_file": RECORDS + "loop(inputs([path, '/no/such.csv']))\n",
     "never_read": RECORDS
     + "batch = inputs([path])\nx = tf.constant(3)\nwith tf.Session() as sess:\n"

@@ -181,6 +181,10 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     assert found["syntax"]["err"].startswith("  File")
     assert found["mixed_tabs"]["out"] == "3 3\n", found["mixed_tabs"]
     assert found["divides_a_dimension"]["out"] == "3 3 3.5\n", found["divides_a_dimension"]
+    assert found["moved_names"]["out"] == "True 3\n", found["moved_names"]
+    layers = ("hidden1", "hidden2", "softmax_linear")
+    variables = [f"{layer}/{part}" for layer in layers for part in ("weights", "biases")]
+    assert found["model_of_the_how_tos"]["out"] == f"True 10\n{[*variables, 'global_step']}\nTrue 3 20\n", found
     ends("old_by_hand", 2, "is Python 2, and could not be translated", "old_by_hand.py:4: print a -> print(...)")
     ends("no_such", 2, "there is no script", raised="InvalidArgument")
     ends("folder", 2, "is a folder without a __main__.py", raised="InvalidArgument")

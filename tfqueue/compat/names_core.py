@@ -322,6 +322,7 @@ _ESTIMATOR = (
             "tf.keras.Model.fit",
             "a subset: Keras models and model functions, one machine",
             removed="2.16",
+            replaces=True,  # before 2.16: one kind of estimator, everywhere
         )
         for name in (
             "Estimator",
@@ -341,6 +342,7 @@ _ESTIMATOR = (
             "tf.data.Dataset.from_tensor_slices((x, y)).shuffle(n).repeat(epochs).batch(n)",
             "shuffles all rows of a pass, and begins at the first",
             removed="2.16",
+            replaces=True,
         )
         for name in ("numpy_input_fn", "pandas_input_fn")
     ),
@@ -363,6 +365,12 @@ _MODULES = (
         "tf.keras.datasets.mnist.load_data",
         "whole arrays, no next_batch",
         here="rebuilt by tfqueue, over local files",
+    ),
+    rebuilt(
+        "examples.tutorials.mnist.mnist.*",
+        "mnist_model:",
+        "a model of your own",
+        here="rebuilt by tfqueue: the model of the MNIST how-tos",
     ),
     rebuilt(
         "flags.FLAGS",

@@ -71,6 +71,7 @@ class Importing:
     def __enter__(self) -> Importing:
         sys.meta_path.insert(0, self._finder)
         self._entered.enter_context(_dimensions_divide())
+        self._entered.enter_context(_moved_names())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -342,6 +343,27 @@ def _dimensions_divide() -> Iterator[None]:
         yield
     finally:
         Dimension.__truediv__, Dimension.__rtruediv__ = own
+
+
+# What programs take from modules of TensorFlow that no longer have it; all of it is in tf.compat.v1.
+_MOVED = {
+    "tensorflow.python.framework.ops": ("Tensor",),
+    "tensorflow.python.ops.array_ops": ("stack", "unstack"),
+    "tensorflow.python.ops.control_flow_ops": ("case", "cond", "while_loop"),
+}
+
+
+@contextmanager
+def _moved_names() -> Iterator[None]:
+    import tensorflow.compat.v1 as tf1
+
+    with ExitStack() as stack:
+        for module, found in ((importlib.import_module(name), found) for name, found in _MOVED.items()):
+            for name in found:
+                if not hasattr(module, name):
+                    setattr(module, name, getattr(tf1, name))
+                    stack.callback(delattr, module, name)
+        yield
 
 
 def _is_whole(value: Any) -> bool:

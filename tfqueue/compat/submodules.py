@@ -85,6 +85,12 @@ SOURCES = {
     "contrib.learn.datasets": "contrib.learn.datasets",
     "contrib.learn.datasets.mnist": "contrib.learn.python.learn.datasets.mnist",
     "examples.tutorials.mnist.input_data": "examples.tutorials.mnist.input_data",
+    "examples.tutorials.mnist.mnist": "examples.tutorials.mnist.mnist",
+    "g3doc": "examples",  # before 0.7
+    "g3doc.tutorials": "examples.tutorials",
+    "g3doc.tutorials.mnist": "examples.tutorials.mnist",
+    "g3doc.tutorials.mnist.input_data": "examples.tutorials.mnist.input_data",
+    "g3doc.tutorials.mnist.mnist": "examples.tutorials.mnist.mnist",
 }
 
 
