@@ -69,6 +69,11 @@ SCRIPTS = {
     "    sess.run(tf.global_variables_initializer())\n    before = sess.run(loss)\n"
     "    for _ in range(20):\n        sess.run(step)\n"
     "    print(sess.run(loss) < before, sess.run(right), sess.run(tf.train.get_global_step()))\n",
+    "flags_of_1_4": "import tensorflow as tf\nflags = tf.app.flags\nflags.DEFINE_string('log_dir', './log', 'where')\n"
+    "flags.DEFINE_boolean('batch_size', 128, 'how many')\nflags.DEFINE_boolean('epoch', 1, 'how many')\n"
+    "flags.DEFINE_integer('steps', '5', 'how many')\nF = flags.FLAGS\ndef main(_):\n"
+    "    print(F.log_dir, F.batch_size, F.epoch * 3, F.steps)\n"
+    "    print(tf.image.random_crop(tf.zeros([9, 8, 3]), [4, 5]).shape)\ntf.app.run()\n",
     "missing_file": RECORDS + "loop(inputs([path, '/no/such.csv']))\n",
     "never_read": RECORDS
     + "batch = inputs([path])\nx = tf.constant(3)\nwith tf.Session() as sess:\n"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import absl.flags
 import tensorflow as tf
 
 from tfqueue.compat import names
 
-__all__ = ["FLAGS"]
+__all__ = ["FLAGS", "DEFINE_boolean", "absl_gives_way"]
+
+absl.flags.disclaim_key_flags()  # a flag that is defined through this module is the caller's
 
 
 class _Values(dict[str, Any]):
@@ -74,3 +79,36 @@ class _Flags:
 
 
 FLAGS = _Flags(tf.compat.v1.flags.FLAGS)
+
+
+def DEFINE_boolean(*arguments: Any, **options: Any) -> Any:  # noqa: N802 - the name of TF1
+    """tf.flags.DEFINE_boolean; a number as default makes a flag of that number, as before 1.5."""
+    default = arguments[1] if len(arguments) > 1 else options.get("default_value", options.get("default"))
+    if isinstance(default, (int, float)) and default not in (0, 1):
+        names.touch("tf.flags.DEFINE_boolean")
+        define = tf.compat.v1.flags.DEFINE_integer if isinstance(default, int) else tf.compat.v1.flags.DEFINE_float
+        return define(*arguments, **options)
+    return tf.compat.v1.flags.DEFINE_boolean(*arguments, **options)
+
+
+@contextmanager
+def absl_gives_way() -> Iterator[None]:
+    """Let a program define flags that absl has by now, such as ``log_dir``; TF1 had none before 1.5."""
+    modules = absl.flags.FLAGS.flags_by_module_dict()
+    own = [
+        flag
+        for name, flags in modules.items()
+        for flag in flags
+        if name.startswith("absl.") and not flag.allow_override
+    ]
+    before = {flag.name: flag for flag in own}
+    for flag in own:
+        flag.allow_override = True
+    try:
+        yield
+    finally:
+        for flag in own:
+            flag.allow_override = False
+        for name, flag in before.items():
+            if absl.flags.FLAGS._flags().get(name) is not flag:
+                absl.flags.FLAGS._flags()[name] = flag

@@ -94,6 +94,15 @@ _IMAGES = (
         replaces=True,
     ),
     alias("image.per_image_whitening", "image.per_image_standardization", "tf.image.per_image_standardization"),
+    rebuilt(
+        "image.random_crop",
+        "renamed:random_crop_of_images",
+        "tf.image.random_crop",
+        "of height, width and channels",
+        here="also (image, [height, width]) of before 0.7",
+        removed="",
+        replaces=True,
+    ),
     kept("image.resize_bilinear", "tf.image.resize", "pixel centres: other numbers"),
     kept(
         "image.resize_bicubic", "tf.image.resize(method='bicubic')", "pixel centres and another kernel: other numbers"
@@ -371,6 +380,18 @@ _MODULES = (
         "mnist_model:",
         "a model of your own",
         here="rebuilt by tfqueue: the model of the MNIST how-tos",
+    ),
+    *(
+        rebuilt(
+            f"{flags}.{name}",
+            "flags:DEFINE_boolean",
+            f"absl.flags.{name}",
+            here="a number as default makes a flag of that number, as before 1.5",
+            removed="",
+            replaces=True,
+        )
+        for flags in ("flags", "app.flags")
+        for name in ("DEFINE_bool", "DEFINE_boolean")
     ),
     rebuilt(
         "flags.FLAGS",

@@ -36,6 +36,15 @@ def split(*arguments: Any, **options: Any) -> Any:
     return tf1.split(*arguments, **options)
 
 
+def random_crop_of_images(value: Any, size: Any, seed: Any = None, name: str | None = None) -> Any:
+    """tf.image.random_crop(value, size), or as before 0.7: an image, and its new height and width alone."""
+    value = tf.convert_to_tensor(value)
+    if np.shape(size) == (2,) and value.shape.rank == 3:
+        names.touch("tf.image.random_crop")
+        size = [*size, value.shape.as_list()[2] or tf.shape(value)[2]]
+    return tf1.image.random_crop(value, size, seed, name)
+
+
 def sparse_split(*arguments: Any, **options: Any) -> Any:
     """tf.sparse_split(sp_input=, num_split=, axis=), or as before 1.0 by position: (split_dim, num_split, sp_input)."""
     if arguments or "split_dim" in options:

@@ -69,7 +69,10 @@ class Importing:
         self._entered = ExitStack()
 
     def __enter__(self) -> Importing:
+        from tfqueue.compat.flags import absl_gives_way
+
         sys.meta_path.insert(0, self._finder)
+        self._entered.enter_context(absl_gives_way())
         self._entered.enter_context(_dimensions_divide())
         self._entered.enter_context(_moved_names())
         return self
