@@ -74,6 +74,11 @@ SCRIPTS = {
     "flags.DEFINE_integer('steps', '5', 'how many')\nF = flags.FLAGS\ndef main(_):\n"
     "    print(F.log_dir, F.batch_size, F.epoch * 3, F.steps)\n"
     "    print(tf.image.random_crop(tf.zeros([9, 8, 3]), [4, 5]).shape)\ntf.app.run()\n",
+    "library_of_3_6": "import collections, time\nfrom collections import Iterable, OrderedDict\n"
+    "import tensorflow as tf\n"
+    "class Options(collections.Mapping):\n    __getitem__ = __iter__ = __len__ = None\nbegan = time.clock()\n"
+    "keys = {1: 2, 3: 4}.keys() & {3}\n"
+    "print(issubclass(Options, Iterable), time.clock() >= began, 7 / 2, keys, OrderedDict.__name__)\n",
     "missing_file": RECORDS + "loop(inputs([path, '/no/such.csv']))\n",
     "never_read": RECORDS
     + "batch = inputs([path])\nx = tf.constant(3)\nwith tf.Session() as sess:\n"

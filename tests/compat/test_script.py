@@ -188,6 +188,7 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     variables = [f"{layer}/{part}" for layer in layers for part in ("weights", "biases")]
     assert found["model_of_the_how_tos"]["out"] == f"True 10\n{[*variables, 'global_step']}\nTrue 3 20\n", found
     assert found["flags_of_1_4"]["out"] == "./log 128 3 5\n(4, 5, 3)\n", found["flags_of_1_4"]
+    assert found["library_of_3_6"]["out"] == "True True 3.5 {3} OrderedDict\n", found["library_of_3_6"]
     ends("old_by_hand", 2, "is Python 2, and could not be translated", "old_by_hand.py:4: print a -> print(...)")
     ends("no_such", 2, "there is no script", raised="InvalidArgument")
     ends("folder", 2, "is a folder without a __main__.py", raised="InvalidArgument")

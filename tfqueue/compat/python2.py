@@ -7,6 +7,7 @@ reading (`tfqueue scan`) and for running in memory (`tfqueue run`); no file is e
 from __future__ import annotations
 
 import ast
+import collections.abc
 import re
 import warnings
 from collections.abc import Iterator
@@ -112,6 +113,13 @@ ATTRIBUTES = {
     "urllib.urlopen": "urllib.request.urlopen",
     "urllib.urlretrieve": "urllib.request.urlretrieve",
 }
+# What the Python 3 of TF1's time had, and has lost since; a source that uses it need not be Python 2.
+LATER = {
+    "time.clock": "time.perf_counter",
+    "fractions.gcd": "math.gcd",
+    **{f"collections.{name}": f"collections.abc.{name}" for name in collections.abc.__all__},
+}
+ATTRIBUTES |= LATER
 METHODS = {
     "iteritems": "items",
     "itervalues": "values",
@@ -182,6 +190,11 @@ def names(tree: ast.AST, text: str) -> tuple[Python2Line, ...]:
                 if name in ATTRIBUTES:
                     found.append(Python2Line(node.lineno, f"from {name.replace('.', ' import ')}", ATTRIBUTES[name]))
     return tuple(sorted(found, key=lambda item: item.line))
+
+
+def is_later(place: Python2Line) -> bool:
+    """Whether this is of a Python 3 of the time, and says nothing of what the rest of the source means."""
+    return place.found.removeprefix("from ").replace(" import ", ".") in LATER
 
 
 def decode(data: bytes) -> str:

@@ -103,7 +103,8 @@ class Importing:
         self.sources.files.append(path)
         tree, lines, mended = _parse(text, path)
         # A method alone (`frame.iteritems()`) does not make a source Python 2, whose `/` means something else.
-        old = any(not place.found.startswith(".") for place in lines)
+        of_2 = [place for place in lines if not python2.is_later(place)]
+        old = any(not place.found.startswith(".") for place in of_2)
         if lines:
             self.sources.python2[path] = lines
             linecache.cache[path] = (len(mended), None, mended.splitlines(keepends=True), path)
@@ -113,7 +114,7 @@ class Importing:
                 and any(alias.name == "division" for alias in node.names)
                 for node in tree.body
             )
-            tree = ast.fix_missing_locations(_OldMeaning(divides).visit(tree))
+            tree = ast.fix_missing_locations(_OldMeaning(divides, bool(of_2)).visit(tree))
         return compile(tree, path, "exec", dont_inherit=True), old
 
     # -- importing ---------------------------------------------------------------------------------------------------
@@ -282,8 +283,9 @@ def _line(found: python2.Python2Line) -> int:
 class _OldMeaning(ast.NodeTransformer):
     """Gives ``/`` and the methods of dictionaries the meaning that they had."""
 
-    def __init__(self, divides: bool) -> None:
+    def __init__(self, divides: bool, methods: bool) -> None:
         self._divides = divides
+        self._methods = methods
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -309,7 +311,7 @@ class _OldMeaning(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         called = node.func
-        if not isinstance(called, ast.Attribute) or node.keywords:
+        if not self._methods or not isinstance(called, ast.Attribute) or node.keywords:
             return node
         if called.attr in _METHODS or (called.attr in (*_LISTS, "next") and not node.args):
             return _call(node, _OLD_METHOD, called.value, ast.Constant(called.attr), *node.args)
