@@ -247,8 +247,14 @@ def test_contrib_packages_can_be_imported() -> None:
     assert slim is tf.contrib.slim
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a NumPy that still has them
 def test_numpy_names_are_given_back_for_a_block() -> None:
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
+    missing = {
+        name
+        for name, there in {"np.lib.*": hasattr(np.lib, "pad"), "np.rank": hasattr(np, "rank")}.items()
+        if not there
+    }
     before, lib, methods = dict(vars(np)), dict(vars(np.lib)), dict(vars(np.ndarray)).keys()
     with removed_names():
         assert array.tostring() == array.tobytes()
@@ -274,7 +280,7 @@ def test_numpy_names_are_given_back_for_a_block() -> None:
         changed.itemset((0, 1), 8)
         changed.itemset(0, 2, 7)
         np.testing.assert_array_equal(changed, [[0, 8, 7], [3, 9, 5]])
-        assert {"np.lib.*", "np.rank"} <= {row.name for row in names.restored_so_far()}
+        assert {"np.lib.*", "np.rank"} & missing <= {row.name for row in names.restored_so_far()}
         with removed_names():
             pass
         assert array.tostring() == array.tobytes()

@@ -6,6 +6,7 @@ import struct
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
@@ -145,7 +146,7 @@ class Drawn:
                 lambda i, _: i < number % 3, lambda i, v: (i + 1, v * 2), [tf.zeros_like(number), value]
             )[1]
         if work == "python":
-            tripled = tf1.py_func(lambda v: v * 3, [value], tf.float32)
+            tripled = tf1.py_func(lambda v: v * np.float32(3), [value], tf.float32)
             tripled.set_shape([])
             return tripled
         if work == "draws":

@@ -149,9 +149,9 @@ def _as(name: str, kinds: str, narrower: bool = True) -> Narrowing:
 def _bfloat16(values: Array) -> Array | None:
     if values.dtype.kind != "f" or values.dtype.itemsize < 4:
         return None
-    bits = values.astype(np.float32).view(np.uint32)
+    bits = np.atleast_1d(values.astype(np.float32)).view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
-    return np.asarray(rounded.view(np.float32))
+    return np.asarray(rounded.view(np.float32)).reshape(values.shape)
 
 
 def _clipped(name: str) -> Narrowing:
