@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # Before TensorFlow is imported anywhere: no log lines about CPU features, no search for a GPU.
@@ -15,3 +16,10 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 settings.register_profile("same", derandomize=True)
 settings.register_profile("explore", derandomize=False)
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def time_enough() -> None:
+    from tests.patience import give_time  # imports TensorFlow, which the environment above must precede
+
+    give_time()

@@ -86,7 +86,8 @@ for kind in ("pipeline", "session"):
         child.send_signal(signal.SIGINT)
         line = child.stdout.readline()
         assert line == f"{kind} interrupted ['MainThread'] -1 True\n"
-        assert time.monotonic() - pressed < 5  # a second on an idle machine: benchmarks/lifecycle.py measures it
+        # Not the end of the stall_timeout; a second on an idle machine: benchmarks/lifecycle.py measures it.
+        assert time.monotonic() - pressed < 100
         if kind == "pipeline":
             assert child.stdout.readline() == "ready\n"
     assert end_of(child) == (0, "")
@@ -176,6 +177,8 @@ def test_a_clean_stop_prints_nothing(start) -> None:
     # TensorFlow's own warnings included: a cancelled enqueue makes it print one for each queue.
     child = start(
         """
+import tfqueue.engines.threads
+tfqueue.engines.threads._QUIET_SECONDS = 60  # on a busy machine the runners need more of it
 def endless():
     numbers = tf1.train.slice_input_producer([list(range(50))])
     return tf1.train.shuffle_batch(numbers, 3, capacity=30, min_after_dequeue=10, num_threads=3)

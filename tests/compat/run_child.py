@@ -18,12 +18,14 @@ import time
 import traceback
 from pathlib import Path
 
+from tests.patience import give_time
 from tfqueue.compat.script import run_script
 from tfqueue.errors import TFQueueError
 
 
 def main(jobs: str, results: str) -> None:
     logging.getLogger("tensorflow").setLevel(logging.ERROR)
+    give_time()
     found = {}
     for job in json.loads(Path(jobs).read_text()):
         out, err = io.StringIO(), io.StringIO()

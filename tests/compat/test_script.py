@@ -195,13 +195,9 @@ def test_what_goes_wrong_is_told_as_plain_python_tells_it(tmp_path: Path) -> Non
     ends("no module", 2, "no module 'a_package.nothing' can be run", raised="InvalidArgument")
 
     for name in ("missing_file", "lockstep missing_file", "tfdata missing_file", "without_coordinator"):
-        ends(
-            name,
-            1,
-            "PipelineFailed: NotFoundError: /no/such.csv; No such file",
-            "file: /no/such.csv",
-            "sess.run(batch)",
-        )
+        text = ends(name, 1, "PipelineFailed: NotFoundError: /no/such.csv; No such file", "file: /no/such.csv")
+        # A runner may fail before the program first asks whether to stop, which then never takes a step.
+        assert "sess.run(batch)" in text or (name == "missing_file" and "coord.join(threads)" in text), text
     ends("not_started", 1, "PipelineStalled", "none of its runner threads is alive", "start_queue_runners")
     never = ends(
         "never_read", 0, "3\n", "never read: no step of the program takes anything from queue batch/fifo_queue"
