@@ -196,7 +196,7 @@ def test_a_stall_in_a_finalized_graph_is_seen_and_the_graph_stays_finalized() ->
 def test_a_finalized_graph_has_accounts(path) -> None:
     graph, batch = graph_of(labels([path], 5, num_epochs=None))
     with graph.as_default(), tf1.train.MonitoredSession() as session:
-        with tfqueue.queue_runners(session, stall_timeout=0.1) as coord:
+        with tfqueue.queue_runners(session) as coord:
             pause = threading.Event()
             while not any(queue.fullest for queue in coord.stats.queues):
                 session.run(batch)

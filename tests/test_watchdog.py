@@ -70,7 +70,7 @@ def test_a_step_of_a_session_of_ones_own_that_waits_for_nothing() -> None:
 
 def test_a_step_is_seen_though_another_library_replaced_run_before(monkeypatch: pytest.MonkeyPatch) -> None:
     original = tf1.Session.run
-    monkeypatch.setattr(tf1.Session, "run", lambda self, fetches: original(self, fetches))
+    monkeypatch.setattr(tf1.Session, "run", lambda self, *a, **k: original(self, *a, **k))
     spec = importlib.util.spec_from_file_location("imported_after_that", consumers.__file__)
     assert spec is not None
     assert spec.loader is not None
@@ -98,7 +98,8 @@ def test_a_slow_stage_is_warned_about_and_loses_nothing(path) -> None:
 
     def show(message, *_args, **_kwargs) -> None:
         told.append(str(message))
-        event.set()
+        if "py_func" in told[-1]:  # on a busy machine the thread may not have come to the function yet
+            event.set()
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", TFQueueWarning)
@@ -106,7 +107,7 @@ def test_a_slow_stage_is_warned_about_and_loses_nothing(path) -> None:
         with tfqueue.QueuePipeline(waiting_for(event, path), stall_timeout=0.2) as pipeline:
             got = np.concatenate(list(pipeline)).tolist()
     assert got == list(range(20))
-    assert "a function given to py_func is running" in told[0]
+    assert "a function given to py_func is running" in told[-1]
 
 
 def test_where_warnings_are_errors_the_next_step_raises_it(path) -> None:
@@ -115,7 +116,7 @@ def test_where_warnings_are_errors_the_next_step_raises_it(path) -> None:
         # The watchdog speaks in its own thread, where nobody would see an error; the waiting stage is released then.
         threading.Thread(target=_release_when_told, args=(pipeline._run, event)).start()
         next(pipeline)
-        with pytest.raises(TFQueueWarning, match="py_func"):
+        with pytest.raises(TFQueueWarning, match="a step has taken"):
             next(pipeline)
 
 
@@ -238,7 +239,7 @@ def test_functions_that_hold_all_threads_of_tensorflow_do_not_hold_the_way_out(p
 
     def hold(label):
         inside.release()
-        in_time.append(stopping.wait(20))
+        in_time.append(stopping.wait(60))
         return label
 
     def build_fn():
@@ -247,13 +248,13 @@ def test_functions_that_hold_all_threads_of_tensorflow_do_not_hold_the_way_out(p
         return tf1.train.batch([label], 4, num_threads=count)
 
     with tfqueue.QueuePipeline(build_fn, stall_timeout=0.2, check=False) as pipeline:
-        assert inside.acquire(timeout=20)
+        assert inside.acquire(timeout=60)
         pause = threading.Event()
         while inside.acquire(timeout=0.3):  # until no more of them get a thread
             pause.wait(0.05)
 
         def release(coord) -> None:
-            coord.wait_for_stop(20)
+            coord.wait_for_stop(60)
             stopping.set()
 
         releaser = threading.Thread(target=release, args=(pipeline.coord,))

@@ -259,12 +259,18 @@ def test_a_dataset_that_waits_is_told_and_at_last_given_up():
         held.set_shape([])
         return tf1.train.batch([held], 2)
 
+    def release_when_stalled(run):
+        pause = threading.Event()
+        while run._stalled is None:
+            pause.wait(0.01)
+        release.set()
+
     with (
         pytest.warns(TFQueueWarning, match="a step has waited"),
         pytest.raises(PipelineStalled, match="for the dataset") as caught,
         tfqueue.QueuePipeline(build_fn, engine="tfdata", check=False, stall_timeout=0.2) as pipeline,
     ):
-        threading.Timer(4.0, release.set).start()
+        threading.Thread(target=release_when_stalled, args=(pipeline._run,)).start()
         next(pipeline)
     assert caught.value.cause_name == "dataset-stalled"
     assert not any(thread.name == "tfqueue-watchdog" for thread in threading.enumerate())
