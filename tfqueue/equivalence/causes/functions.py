@@ -19,13 +19,16 @@ _MOST_VALUES = 1 << 16
 _MOST = 0.9  # of the records
 
 
-def function_causes(one: Array, two: Array, line: Line) -> Iterator[Found]:
+def function_causes(
+    one: Array, two: Array, line: Line, whole_records: Callable[[], tuple[Array, Array]] | None = None
+) -> Iterator[Found]:
     """The likely causes for both sides of a feature, float64 of shape [records, ...].
 
     Args:
-        one: The reference's values.
+        one: The reference's values; of large records, a part.
         two: The candidate's.
         line: What gives (factor, offset) where one array is a straight line of another, else None.
+        whole_records: What gives both sides whole, where they are asked for.
     """
     for words, made, whole in (
         ("the candidate's values are the reference's", two, one),
@@ -39,7 +42,7 @@ def function_causes(one: Array, two: Array, line: Line) -> Iterator[Found]:
     if of_columns:
         yield "scaled", of_columns
         return
-    of_records = list(_records(one, two, line))
+    of_records = list(_records(one, two, line, whole_records or (lambda: (one, two))))
     if of_records:
         yield from of_records
         return
@@ -51,11 +54,15 @@ def function_causes(one: Array, two: Array, line: Line) -> Iterator[Found]:
         yield "function-applied", min(formulas, key=lambda found: max(found[0], _SURE))[1]
 
 
+def _distinct(values: Array) -> int:
+    return len(np.unique(values.ravel()[:_MOST_VALUES]))
+
+
 def _clipped(whole: Array, made: Array) -> str | None:
     """In words, the limits that values were held within, if that is all that was done to them."""
     low, high = float(made.min()), float(made.max())
     below, above = whole < low, whole > high
-    if len(np.unique(made)) < 3 or not (below | above).any() or not np.array_equal(made, np.clip(whole, low, high)):
+    if _distinct(made) < 3 or not (below | above).any() or not np.array_equal(made, np.clip(whole, low, high)):
         return None
     said = [f"none below {low:.6g}"] * bool(below.any()) + [f"none above {high:.6g}"] * bool(above.any())
     return f"clipped: {' and '.join(said)}"
@@ -69,25 +76,26 @@ def _columns(one: Array, two: Array, line: Line) -> str | None:
     for x, y in zip(one.T, two.T, strict=True):
         if np.ptp(x) == 0 and np.ptp(y) == 0:
             continue
-        if len(np.unique(x)) < 4 or line(x, y) is None:
+        if _distinct(x) < 4 or line(x, y) is None:
             return None
         held += 1
     return "each column is scaled and moved by constants of its own" if held >= 2 else None
 
 
-def _records(one: Array, two: Array, line: Line) -> Iterator[Found]:
+def _records(one: Array, two: Array, line: Line, whole_records: Callable[[], tuple[Array, Array]]) -> Iterator[Found]:
     """Records that are each scaled by constants of their own."""
     flat, other = one.reshape(len(one), -1), two.reshape(len(two), -1)
     if flat.shape[1] < 4 or len(flat) < 3:
         return
-    varied = [(x, y) for x, y in zip(flat, other, strict=True) if len(np.unique(x)) >= 4 and np.ptp(y) > 0]
+    varied = [(x, y) for x, y in zip(flat, other, strict=True) if _distinct(x) >= 4 and np.ptp(y) > 0]
     lines = [found for found in (line(x, y) for x, y in varied) if found is not None]
     if len(varied) < 3 or len(lines) < _MOST * len(varied):
         return
     if all(abs(factor - 1) < 1e-5 for factor, _ in lines):
         yield "mean-subtracted", "each record is moved by a constant of its own"
         return
-    for values, side in ((other, "candidate"), (flat, "reference")):
+    reference, candidate = (values.reshape(len(values), -1) for values in whole_records())
+    for values, side in ((candidate, "candidate"), (reference, "reference")):
         for words, measure in _MEASURES.items():
             if np.mean(np.abs(measure(values) - 1) < 1e-3) >= _MOST:
                 yield "normalised", f"in each record of the {side}, {words}"
@@ -105,7 +113,7 @@ _MEASURES: dict[str, Callable[[Array], Array]] = {
 
 def _formulas(x: Array, y: Array, result: str, of: str) -> Iterator[tuple[float, str]]:
     """(what is left over, the formula) of each function that gives ``y`` of ``x``, with a factor and an offset."""
-    if min(len(np.unique(x)), len(np.unique(y))) < _FEWEST:
+    if min(_distinct(x), _distinct(y)) < _FEWEST:
         return
     for words, before, after in _FUNCTIONS:
         with np.errstate(all="ignore"):

@@ -34,7 +34,7 @@ def number_causes(changed: Changed) -> Iterator[Found]:
     linear = list(_linear(changed, whole))
     yield from linear
     if not linear:
-        yield from function_causes(*whole.stacked, _line)
+        yield from function_causes(*changed.stacked, _line, lambda: whole.stacked)
 
 
 def rounding(changed: Changed) -> Iterator[Found]:
